@@ -1,0 +1,101 @@
+"""handoffwatch makes the silent failures of multi-agent systems visible, countable and pageable."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from handoffwatch.clock import Clock
+    from handoffwatch.decision import Decision, Finding
+    from handoffwatch.errors import (
+        ClaimRefused,
+        ConfigError,
+        HandoffBlocked,
+        HandoffwatchError,
+        LedgerUnavailable,
+        NeedsHuman,
+        RegistrationError,
+        Stopped,
+        ToolDown,
+        ToolFailed,
+        ToolRejected,
+    )
+    from handoffwatch.handoffs.context import HandoffContext
+    from handoffwatch.handoffs.contract import Contract
+    from handoffwatch.handoffs.watchdog import Watchdog
+    from handoffwatch.runtime.call import Call
+    from handoffwatch.runtime.run import Run
+    from handoffwatch.runtime.settings import Settings
+    from handoffwatch.runtime.step import Step
+    from handoffwatch.runtime.watch import Watch
+    from handoffwatch.settlement.verifiers.record import RecordVerifier
+    from handoffwatch.vocabulary import Action, FailureClass
+
+_MODULES = {
+    "Action": "vocabulary",
+    "Call": "runtime.call",
+    "ClaimRefused": "errors",
+    "Clock": "clock",
+    "ConfigError": "errors",
+    "Contract": "handoffs.contract",
+    "Decision": "decision",
+    "FailureClass": "vocabulary",
+    "Finding": "decision",
+    "HandoffBlocked": "errors",
+    "HandoffContext": "handoffs.context",
+    "HandoffwatchError": "errors",
+    "LedgerUnavailable": "errors",
+    "NeedsHuman": "errors",
+    "RecordVerifier": "settlement.verifiers.record",
+    "RegistrationError": "errors",
+    "Run": "runtime.run",
+    "Settings": "runtime.settings",
+    "Step": "runtime.step",
+    "Stopped": "errors",
+    "ToolDown": "errors",
+    "ToolFailed": "errors",
+    "ToolRejected": "errors",
+    "Watch": "runtime.watch",
+    "Watchdog": "handoffs.watchdog",
+}
+
+__all__ = [
+    "Action",
+    "Call",
+    "ClaimRefused",
+    "Clock",
+    "ConfigError",
+    "Contract",
+    "Decision",
+    "FailureClass",
+    "Finding",
+    "HandoffBlocked",
+    "HandoffContext",
+    "HandoffwatchError",
+    "LedgerUnavailable",
+    "NeedsHuman",
+    "RecordVerifier",
+    "RegistrationError",
+    "Run",
+    "Settings",
+    "Step",
+    "Stopped",
+    "ToolDown",
+    "ToolFailed",
+    "ToolRejected",
+    "Watch",
+    "Watchdog",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'handoffwatch' has no attribute {name!r}")
+    value = getattr(import_module(f"handoffwatch.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,89 @@
+"""The exceptions of handoffwatch, one class for each thing a caller does differently.
+
+    HandoffwatchError
+    ├── ConfigError          a file or environment variable is wrong: correct it (exit code 2)
+    ├── RegistrationError    a route, contract, tool, workflow or operation is declared wrongly: correct the code
+    ├── LedgerUnavailable    the ledger cannot be written: a critical operation was refused before its call
+    ├── ClaimRefused         a run claims twice, or claims what it may not
+    └── Stopped              a check stopped the flow on purpose
+        ├── HandoffBlocked   the handoff is not fit for its receiver; carries the decision
+        └── ToolFailed       a tool call ended without a result; carries the text for the model
+            ├── ToolDown         it failed, and nobody may guess what it would have said
+            ├── ToolRejected     it refused these arguments; the model may correct them
+            └── NeedsHuman       it may have happened; a person must look
+
+A message reads `<where>: <what>: <rule broken>, got <kind of value>`. It never holds a payload, a value or a secret.
+`hint` says what to type next.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from handoffwatch.decision import Decision
+
+
+class HandoffwatchError(Exception):
+    """Base of all errors that handoffwatch raises on purpose.
+
+    Args:
+        message: Where, what and which rule, in lower case and without a full stop.
+        hint: What to type next, or an empty text.
+    """
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\nhint: {self.hint}" if self.hint else self.message
+
+
+class ConfigError(HandoffwatchError):
+    """A configuration file or an environment variable breaks a rule."""
+
+
+class RegistrationError(HandoffwatchError):
+    """A route, contract, tool, workflow or operation is declared wrongly."""
+
+
+class LedgerUnavailable(HandoffwatchError):
+    """The ledger cannot be read or written."""
+
+
+class ClaimRefused(HandoffwatchError):
+    """A claim is refused: one run makes one claim, and a claim is final."""
+
+
+class Stopped(HandoffwatchError):
+    """A check stopped the flow on purpose."""
+
+
+class HandoffBlocked(Stopped):
+    """A handoff was stopped before its receiver's first action; `decision` is None when the check itself failed."""
+
+    def __init__(self, message: str, *, decision: Decision | None, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.decision = decision
+
+
+class ToolFailed(Stopped):
+    """A tool call ended without a result. `text` is what the model may be told; it holds no raw error."""
+
+    def __init__(self, message: str, *, text: str, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.text = text
+
+
+class ToolDown(ToolFailed):
+    """The tool failed, or went on failing, in a way that repeating or guessing cannot help."""
+
+
+class ToolRejected(ToolFailed):
+    """The tool refused these arguments; the model may correct them."""
+
+
+class NeedsHuman(ToolFailed):
+    """The call may have had its effect: it is not repeated, and a person must look."""

@@ -1,0 +1,186 @@
+"""The facts: one frozen event for each thing that happened, written when it ended (starts are events too).
+
+Recording turns events into samples, span attributes and log lines; an event never holds a payload or a secret.
+Named tuples, because they are made on the path of every handoff.
+Durations are in seconds on the monotonic clock, times are Unix seconds.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from handoffwatch.decision import Decision
+from handoffwatch.vocabulary import (
+    Action,
+    BypassCause,
+    Cause,
+    Check,
+    Claimed,
+    Component,
+    Criticality,
+    Effect,
+    FailureClass,
+    GuardReason,
+    HandoffOutcome,
+    Mode,
+    Origin,
+    RepairResult,
+    RunOutcome,
+    Safety,
+    ToolCode,
+    ToolOutcome,
+    ToolsNeed,
+    VerificationResult,
+    ZeroSuccessCause,
+)
+
+
+class RunStarted(NamedTuple):
+    """A run began."""
+
+    workflow: str
+    run_id: str
+
+
+class RunEnded(NamedTuple):
+    """A run ended. `zero_success` is None when a tool call succeeded."""
+
+    workflow: str
+    run_id: str
+    tools: ToolsNeed
+    outcome: RunOutcome
+    tools_succeeded: int
+    tools_failed: int
+    zero_success: ZeroSuccessCause | None
+    unrecovered_tool_failure: bool
+    inspected: bool
+    guard: str
+    claimed: Claimed | None
+    duration_s: float
+
+
+HandoffLabels = tuple[str, str, str, str]
+"""The labels H: route, source_agent, target_agent, schema_version, as registered; all `other` for an unknown route."""
+
+
+class HandoffInspected(NamedTuple):
+    """One attempt of a handoff was judged."""
+
+    workflow: str
+    run_id: str
+    task_id: str
+    labels: HandoffLabels
+    source: str
+    target: str
+    decision: Decision
+    action: Action
+    repair: RepairResult | None
+    overhead_s: float
+
+
+class HandoffEnded(NamedTuple):
+    """A handoff ended: delivered, stopped, or lost on the way."""
+
+    run_id: str
+    handoff_id: str
+    labels: HandoffLabels
+    outcome: HandoffOutcome
+    attempts: int
+
+
+class ToolCallStarted(NamedTuple):
+    """A logical call of a tool began."""
+
+    run_id: str
+    tool: str
+
+
+class ToolAttempted(NamedTuple):
+    """One wire attempt ended; `code` is ok or a tool code."""
+
+    tool: str
+    code: str
+
+
+class ToolCallEnded(NamedTuple):
+    """A logical call ended. `status` is what the model is told: a status, `timeout`, `connection_error` or a word."""
+
+    run_id: str
+    tool: str
+    safety: Safety
+    outcome: ToolOutcome
+    failure_class: FailureClass | None
+    code: ToolCode | None
+    status: str
+    attempts: int
+    wait_s: float
+    duration_s: float
+
+
+class GuardChecked(NamedTuple):
+    """A final answer was checked. `reason` is None when it passed."""
+
+    workflow: str
+    run_id: str
+    mode: Mode
+    reason: GuardReason | None
+
+
+class CheckBypassed(NamedTuple):
+    """Something passed without a check; `name` is a route, a workflow or an operation."""
+
+    check: Check
+    name: str
+    cause: BypassCause
+
+
+class EffectVerified(NamedTuple):
+    """One read-back of an operation ended."""
+
+    run_id: str
+    workflow: str
+    operation: str
+    operation_id: str
+    criticality: Criticality
+    result: VerificationResult
+    duration_s: float
+
+
+class EffectSettled(NamedTuple):
+    """An operation has its final effect. It is a false success when it was claimed done and is not_landed."""
+
+    run_id: str
+    workflow: str
+    operation: str
+    operation_id: str
+    business_key: str
+    criticality: Criticality
+    claimed: Claimed
+    effect: Effect
+    cause: Cause | None
+    origin: Origin | None
+    false_success: bool
+    seconds: float
+
+
+class InternalErrorCaught(NamedTuple):
+    """A fault of the product itself was caught; `error` is the name of its class."""
+
+    component: Component
+    error: str
+
+
+Event = (
+    RunStarted
+    | RunEnded
+    | HandoffInspected
+    | HandoffEnded
+    | ToolCallStarted
+    | ToolAttempted
+    | ToolCallEnded
+    | GuardChecked
+    | CheckBypassed
+    | EffectVerified
+    | EffectSettled
+    | InternalErrorCaught
+)

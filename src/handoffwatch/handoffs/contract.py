@@ -1,0 +1,116 @@
+"""Contracts: what a receiver needs of a handoff, as a class with typed fields for one route and schema version."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic_core import SchemaSerializer, SchemaValidator
+
+from handoffwatch.errors import RegistrationError
+
+
+class Contract(BaseModel):
+    """Base of a team's contracts: the payload of a handoff, only what the receiver needs.
+
+    Strict on the wire: text is not turned into numbers, and unknown fields block. Class keywords:
+
+        version: The schema version, text or integer; "1" unless said.
+        needs_results: Whether `payload.results` must hold at least one item (a search may find nothing elsewhere).
+        identity: The path whose value says which attempts belong to one handoff; `task_id` unless said.
+
+    Example:
+        class Findings(Contract, version="2", needs_results=True):
+            order_id: str
+            results: list[Hit]
+
+    Raises:
+        RegistrationError: A class keyword has a value outside its set.
+    """
+
+    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+
+    contract_version: ClassVar[str] = "1"
+    contract_needs_results: ClassVar[bool] = False
+    contract_identity: ClassVar[str] = "task_id"
+
+    def __init_subclass__(
+        cls, *, version: str | int = "1", needs_results: bool = False, identity: str = "task_id", **kwargs: Any
+    ) -> None:
+        super().__init_subclass__(**kwargs)
+        if isinstance(version, bool) or not str(version).strip():
+            raise RegistrationError(
+                f"contract {cls.__name__}: version: must be a text that is not blank, got {type(version).__name__}",
+                hint=f'write `class {cls.__name__}(Contract, version="1")`',
+            )
+        cls.contract_version = str(version)
+        cls.contract_needs_results = needs_results
+        cls.contract_identity = identity
+
+
+class Envelope(BaseModel):
+    """What every handoff carries around its payload. The optional fields are filled from the context."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+
+    handoff_id: str = Field(min_length=1)
+    task_id: str = Field(min_length=1)
+    source_agent: str = Field(min_length=1)
+    target_agent: str = Field(min_length=1)
+    task_type: str = Field(min_length=1)
+    status: Literal["ready", "completed", "failed"]
+    schema_version: str = Field(min_length=1)
+    payload: dict[str, Any]
+    metadata: dict[str, str] = {}
+    run_id: str | None = None
+    context_version: int | None = None
+    attempt: int | None = None
+    produced_at: str | None = None
+    finish_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledContract:
+    """A contract ready to judge: the validator and the serialiser of the envelope around it."""
+
+    version: str
+    fields: frozenset[str]
+    needs_results: bool
+    identity: tuple[str, ...]
+    validator: SchemaValidator
+    serializer: SchemaSerializer
+
+
+def compile_contract(contract: type[Contract]) -> CompiledContract:
+    """Return `contract` with the envelope around it, built once at registration.
+
+    Raises:
+        RegistrationError: It is no subclass of `Contract`.
+    """
+    if not (isinstance(contract, type) and issubclass(contract, Contract)):
+        raise RegistrationError(
+            f"contract: must be a subclass of handoffwatch.Contract, got {type(contract).__name__}",
+            hint="derive the class from Contract and name its typed fields",
+        )
+    model = create_model(f"{contract.__name__}Handoff", __base__=Envelope, payload=(contract, ...))
+    return CompiledContract(
+        version=contract.contract_version,
+        fields=frozenset(contract.model_fields),
+        needs_results=contract.contract_needs_results,
+        identity=tuple(contract.contract_identity.split(".")),
+        validator=model.__pydantic_validator__,  # type: ignore[arg-type]
+        serializer=model.__pydantic_serializer__,
+    )
+
+
+def compile_envelope() -> CompiledContract:
+    """Return the contract that knows the envelope only: for handoffs whose route or version is unknown."""
+    return CompiledContract(
+        version="",
+        fields=frozenset(),
+        needs_results=False,
+        identity=("task_id",),
+        validator=Envelope.__pydantic_validator__,  # type: ignore[arg-type]
+        serializer=Envelope.__pydantic_serializer__,
+    )

@@ -1,0 +1,81 @@
+"""Events to log lines: one line for each thing that went wrong, with names and ids and never a value."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, Final
+
+from handoffwatch import events as e
+from handoffwatch.vocabulary import Criticality, ToolOutcome, Verdict
+
+LOGGER: Final = logging.getLogger("handoffwatch")
+LOGGER.addHandler(logging.NullHandler())
+
+
+def log(event: e.Event) -> None:
+    """Write the line of an event that is worth one; ordinary good events have none."""
+    line = _LINES.get(type(event))
+    if line is not None:
+        line(event)
+
+
+def _handoff_inspected(event: e.HandoffInspected) -> None:
+    decision = event.decision
+    if decision.verdict is not Verdict.BLOCKED:
+        return
+    LOGGER.warning(
+        "handoff blocked: run_id=%s handoff_id=%s source=%s target=%s route=%s attempt=%d mode=%s reasons=%s paths=%s",
+        _shown(event.run_id), _shown(decision.handoff_id), _shown(event.source), _shown(event.target),
+        decision.route, decision.attempt, decision.mode, ",".join(decision.reasons), _shown(",".join(decision.paths)),
+    )  # fmt: skip
+
+
+def _tool_call_ended(event: e.ToolCallEnded) -> None:
+    if event.outcome is ToolOutcome.FAILED:
+        LOGGER.warning(
+            "tool failed: run_id=%s tool=%s code=%s class=%s attempts=%d",
+            _shown(event.run_id), _shown(event.tool), event.code, event.failure_class, event.attempts,
+        )  # fmt: skip
+
+
+def _guard_checked(event: e.GuardChecked) -> None:
+    if event.reason is not None:
+        LOGGER.warning(
+            "answer refused: run_id=%s workflow=%s reason=%s mode=%s",
+            _shown(event.run_id), event.workflow, event.reason, event.mode,
+        )  # fmt: skip
+
+
+def _effect_settled(event: e.EffectSettled) -> None:
+    level = logging.ERROR if event.false_success and event.criticality is Criticality.CRITICAL else logging.INFO
+    LOGGER.log(
+        level,
+        "%s: run_id=%s operation=%s business_key=%s claimed=%s effect=%s cause=%s origin=%s",
+        "false success" if event.false_success else "effect settled",
+        _shown(event.run_id), event.operation, _shown(event.business_key),
+        event.claimed, event.effect, event.cause, event.origin,
+    )  # fmt: skip
+
+
+def _check_bypassed(event: e.CheckBypassed) -> None:
+    LOGGER.warning("check bypassed: check=%s name=%s cause=%s", event.check, event.name, event.cause)
+
+
+def _internal_error_caught(event: e.InternalErrorCaught) -> None:
+    LOGGER.error("internal error: component=%s error=%s", event.component, event.error)
+
+
+def _shown(text: str) -> str:
+    """Return a name or id as it may stand in one log line: bounded, printable, without line breaks."""
+    return text if text.isprintable() and len(text) <= 200 else ascii(text[:200])[1:-1]
+
+
+_LINES: Final[dict[type, Callable[[Any], None]]] = {
+    e.HandoffInspected: _handoff_inspected,
+    e.ToolCallEnded: _tool_call_ended,
+    e.GuardChecked: _guard_checked,
+    e.EffectSettled: _effect_settled,
+    e.CheckBypassed: _check_bypassed,
+    e.InternalErrorCaught: _internal_error_caught,
+}

@@ -1,0 +1,170 @@
+"""The recorder: opens a scope for each crossing, and turns each event into samples, span attributes and a log line."""
+
+from __future__ import annotations
+
+import atexit
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry import trace
+from opentelemetry.trace import Span, Status, StatusCode
+from prometheus_client import CollectorRegistry
+
+from handoffwatch import catalogue as c
+from handoffwatch import events as e
+from handoffwatch.clock import Clock
+from handoffwatch.recording import births
+from handoffwatch.recording.book import Book, Exemplar
+from handoffwatch.recording.logs import LOGGER, log
+from handoffwatch.recording.samples import FED, FEEDERS
+from handoffwatch.recording.spans import ATTRIBUTES, CHECKS, SEMCONV, Attributes, error_type
+from handoffwatch.vocabulary import Component, Criticality, DropCause, Mode, Safety, Signal, ToolsNeed
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+    from opentelemetry.trace import TracerProvider
+
+    from handoffwatch.recording.settings import RecordingSettings
+
+
+class Scope:
+    """One crossing in progress: its span is open until the event that ends it arrives."""
+
+    __slots__ = ("_recorder", "span")
+
+    def __init__(self, recorder: Recorder, span: Span) -> None:
+        self._recorder = recorder
+        self.span = span
+
+    def close(self, event: e.Event) -> None:
+        """End the crossing: attributes, samples and log line come from `event`. Never raises."""
+        self._recorder.close(self.span, event)
+
+
+class Recorder:
+    """Records events; it never breaks its host: a fault in here is counted and the host goes on.
+
+    Args:
+        registry: Where the samples are exposed.
+        tracer_provider: The host's provider; None takes the global one, or one of our own when an OTLP endpoint
+            is set.
+        clock: Times the spans that are written after the fact.
+        settings: What leaves, where to, and its bounds.
+    """
+
+    def __init__(
+        self,
+        *,
+        registry: CollectorRegistry,
+        tracer_provider: TracerProvider | None,
+        clock: Clock,
+        settings: RecordingSettings,
+    ) -> None:
+        self._book = Book(registry, FED)
+        self._clock = clock
+        self._exemplars = settings.exemplars
+        self._own_provider: Any = None
+        release = version("handoffwatch")
+        births.bear_process(self._book, release=release, semconv=SEMCONV)
+        if tracer_provider is None and settings.otlp_endpoint is not None:
+            from handoffwatch.recording.tracing import build_provider
+
+            self._own_provider = build_provider(settings, endpoint=settings.otlp_endpoint, dropped=self._spans_dropped)
+            tracer_provider = self._own_provider
+            atexit.register(self.close_spans)
+        self._tracer = trace.get_tracer("handoffwatch", release, tracer_provider)
+
+    def open(self, name: str, attributes: Attributes, *, parent: Context | None = None) -> Scope:
+        """Start the span of a crossing and return its scope; `parent` None takes the current context."""
+        try:
+            span = self._tracer.start_span(name, parent, attributes=attributes)
+        except Exception as error:  # noqa: BLE001 - a host's sampler or processor may raise; the host must go on
+            self._failed(error)
+            span = trace.INVALID_SPAN
+        return Scope(self, span)
+
+    def close(self, span: Span, event: e.Event) -> None:
+        """End `span` with the attributes of `event` and record the event."""
+        exemplar: Exemplar | None = None
+        try:
+            if span.is_recording():
+                exemplar = self._finish(span, event)
+            span.end()
+        except Exception as error:  # noqa: BLE001 - as above
+            self._failed(error)
+        self._count(event, exemplar)
+
+    def emit(self, event: e.Event) -> None:
+        """Record an event that has no scope; a check gets its span now, after the fact. Never raises."""
+        check = CHECKS.get(type(event))
+        exemplar: Exemplar | None = None
+        if check is not None:
+            try:
+                name, attributes, duration_s = check(event)
+                end_ns = int(self._clock.wall_s() * 1e9)
+                start_ns = end_ns - int(duration_s * 1e9)
+                span = self._tracer.start_span(name, attributes=attributes, start_time=start_ns)
+                if span.is_recording():
+                    exemplar = self._exemplar(span)
+                    span.end(end_ns)
+            except Exception as error:  # noqa: BLE001 - as above
+                self._failed(error)
+        self._count(event, exemplar)
+
+    def overflow(self, metric: c.Metric, label: str) -> None:
+        """Count a name that nobody registered."""
+        self._book.overflow(metric, label)
+
+    def register_route(
+        self, name: str, source: str, target: str, *, versions: list[str], mode: Mode, criticality: Criticality
+    ) -> None:
+        """Bear the series of a route at 0."""
+        births.bear_route(self._book, name, source, target, versions=versions, mode=mode, criticality=criticality)
+
+    def register_workflow(self, name: str, *, tools: ToolsNeed) -> None:
+        """Bear the series of a workflow at 0."""
+        births.bear_workflow(self._book, name, tools=tools)
+
+    def register_tool(self, name: str, *, safety: Safety) -> None:
+        """Bear the series of a tool at 0."""
+        births.bear_tool(self._book, name, safety=safety)
+
+    def register_operation(self, name: str) -> None:
+        """Bear the series of an operation at 0."""
+        births.bear_operation(self._book, name)
+
+    def close_spans(self) -> None:
+        """Send the spans that wait, within the configured exit time. Only a provider of our own is shut down."""
+        provider, self._own_provider = self._own_provider, None
+        if provider is not None:
+            atexit.unregister(self.close_spans)
+            provider.shutdown()
+
+    def _finish(self, span: Span, event: e.Event) -> Exemplar | None:
+        attributes = ATTRIBUTES.get(type(event))
+        if attributes is not None:
+            span.set_attributes(attributes(event))
+        failed = error_type(event)
+        if failed is not None:
+            span.set_status(Status(StatusCode.ERROR, failed))
+        return self._exemplar(span)
+
+    def _exemplar(self, span: Span) -> Exemplar | None:
+        context = span.get_span_context()
+        if not (self._exemplars and context.trace_flags.sampled):
+            return None
+        return {"trace_id": format(context.trace_id, "032x"), "span_id": format(context.span_id, "016x")}
+
+    def _count(self, event: e.Event, exemplar: Exemplar | None) -> None:
+        try:
+            FEEDERS[type(event)](self._book, event, exemplar)
+            log(event)
+        except Exception as error:  # noqa: BLE001 - recording never breaks the host
+            self._failed(error)
+
+    def _failed(self, error: Exception) -> None:
+        self._book.add(c.INTERNAL_ERRORS, (Component.RECORDING,))
+        LOGGER.error("internal error: component=recording error=%s", type(error).__name__)
+
+    def _spans_dropped(self, cause: DropCause, spans: int) -> None:
+        self._book.add(c.TELEMETRY_DROPPED, (Signal.SPANS, cause), spans)

@@ -1,0 +1,130 @@
+"""The handoffs of one run: attempts that share a key, and what is delivered, waiting or stopped."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from handoffwatch.decision import Decision, Finding
+from handoffwatch.events import HandoffLabels
+from handoffwatch.handoffs.settings import HandoffSettings
+from handoffwatch.vocabulary import Action, HandoffOutcome, Reaction, RepairResult, Verdict
+
+FINDINGS_SHOWN_MAX: Final = 10
+
+Key = tuple[str, str, str]
+"""Source, target, and what tells one handoff from another on that route."""
+
+
+@dataclass(slots=True)
+class Crossing:
+    """One handoff in progress.
+
+    Attributes:
+        key: What its attempts share.
+        labels: The labels of its last attempt.
+        handoff_id: The id of its last attempt.
+        attempts: Attempts so far.
+    """
+
+    key: Key
+    labels: HandoffLabels = ("", "", "", "")
+    handoff_id: str = ""
+    attempts: int = 0
+
+
+class Crossings:
+    """The open handoffs of a run, in memory only. Thread-safe: single dictionary steps need no lock, longer ones do."""
+
+    def __init__(self, settings: HandoffSettings) -> None:
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._trying: dict[Key, Crossing] = {}
+        self._open: dict[str, Crossing] = {}
+        self._repairs = 0
+
+    def begin(self, key: Key) -> Crossing:
+        """Return the crossing of a new attempt: a repair when the last attempt under this key was blocked."""
+        with self._lock:
+            crossing = self._trying.get(key)
+            if crossing is None:
+                crossing = self._trying[key] = Crossing(key)
+            crossing.attempts += 1
+            return crossing
+
+    def judge(self, crossing: Crossing, decision: Decision) -> tuple[Action, RepairResult | None]:
+        """Return what follows a decision, and what a repair led to; keeps the crossing where its next step finds it."""
+        crossing.handoff_id = decision.handoff_id
+        repaired = crossing.attempts > 1
+        if decision.allowed:
+            self._trying.pop(crossing.key, None)
+            self._open[decision.handoff_id] = crossing
+            return Action.DELIVER, RepairResult.REPAIRED if repaired else None
+        with self._lock:
+            if self._may_repair(crossing, decision):
+                self._repairs += 1
+                return Action.REPAIR, RepairResult.STILL_BAD if repaired else None
+            self._trying.pop(crossing.key, None)
+            held = decision.verdict is Verdict.HELD
+            return Action.HOLD if held else Action.STOP, RepairResult.EXHAUSTED if repaired else None
+
+    def find(self, handoff: str) -> Crossing | None:
+        """Return the open crossing of a handoff id, or of a target's name when exactly one is open to it."""
+        crossing = self._open.get(handoff)
+        if crossing is not None:
+            return crossing
+        with self._lock:
+            to_target = [item for item in list(self._open.values()) if item.key[1] == handoff]
+            return to_target[0] if len(to_target) == 1 else None
+
+    def close(self, crossing: Crossing) -> bool:
+        """Take a crossing out; False when it had ended before."""
+        return self._open.pop(crossing.handoff_id, None) is crossing
+
+    def drain(self) -> list[tuple[Crossing, HandoffOutcome]]:
+        """Take out everything that is open, with the outcome it has when nothing more will happen."""
+        with self._lock:
+            left = [(crossing, HandoffOutcome.NOT_DELIVERED) for crossing in list(self._open.values())]
+            left += [(crossing, HandoffOutcome.STOPPED) for crossing in self._trying.values()]
+            self._open.clear()
+            self._trying.clear()
+            return left
+
+    def _may_repair(self, crossing: Crossing, decision: Decision) -> bool:
+        return (
+            decision.retryable
+            and crossing.attempts <= self._settings.repairs_max
+            and self._repairs < self._settings.repairs_per_run_max
+        )
+
+
+def identity_of(raw: object, path: tuple[str, ...]) -> str:
+    """Return the text at the identity path of a handoff, or an empty text when it cannot be read there."""
+    value: Any = raw
+    for part in path:
+        if not isinstance(value, Mapping):
+            return ""
+        value = value.get(part)
+    return value if isinstance(value, str) else ""
+
+
+def repair_text(decision: Decision, *, repairs_max: int) -> str:
+    """Return the request to the sender: each field, its rule and what would be right, and how many tries are left.
+
+    Built anew for each attempt and bounded; it never quotes a value.
+    """
+    blocking = [finding for finding in decision.findings if finding.reaction is Reaction.BLOCK]
+    lines = [f"The handoff {decision.route} was not accepted (attempt {decision.attempt} of {repairs_max + 1})."]
+    lines += [_line(finding) for finding in blocking[:FINDINGS_SHOWN_MAX]]
+    if len(blocking) > FINDINGS_SHOWN_MAX:
+        lines.append(f"- and {len(blocking) - FINDINGS_SHOWN_MAX} more of the kind")
+    lines.append("Send the whole handoff again with these fields mended. Do not repeat any tool call.")
+    if decision.attempt == repairs_max:
+        lines.append("This is the last try.")
+    return "\n".join(lines)
+
+
+def _line(finding: Finding) -> str:
+    return f"- {finding.code}: {finding.sentence}"

@@ -1,0 +1,114 @@
+"""Flows are generators of steps; one driver runs them in plain code, one in async code, and neither knows the flow."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from opentelemetry import trace
+
+from handoffwatch.clock import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Invoke:
+    """Call the user's function, with `span` as the current span; its result or exception goes back into the flow."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    span: trace.Span = trace.INVALID_SPAN
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Let time pass."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Run a durable step: it may wait for one commit, so async code runs it off the loop."""
+
+    function: Callable[[], Any]
+
+
+FlowStep = Invoke | Wait | Write
+T = TypeVar("T")
+Flow = Generator[FlowStep, Any, T]
+
+
+def drive(flow: Flow[T], clock: Clock) -> T:
+    """Run a flow to its end in the calling thread and return its result.
+
+    Raises:
+        TypeError: A function that is to be called returned a coroutine: the flow needs the async driver.
+        Exception: Whatever the flow raises, unchanged.
+    """
+    resume: Callable[[], FlowStep] = flow.__next__
+    while True:
+        try:
+            step = resume()
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        try:
+            result = _perform(step, clock)
+        except BaseException as error:  # noqa: BLE001 - handed to the flow, which raises it again
+            resume = _thrower(flow, error)
+        else:
+            resume = _sender(flow, result)
+
+
+async def drive_async(flow: Flow[T], clock: Clock) -> T:
+    """Run a flow to its end without blocking the event loop and return its result.
+
+    Raises:
+        Exception: Whatever the flow raises, unchanged; cancellation too.
+    """
+    resume: Callable[[], FlowStep] = flow.__next__
+    while True:
+        try:
+            step = resume()
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        try:
+            result = await _perform_async(step, clock)
+        except BaseException as error:  # noqa: BLE001 - handed to the flow, which raises it again
+            resume = _thrower(flow, error)
+        else:
+            resume = _sender(flow, result)
+
+
+def _sender(flow: Flow[T], result: Any) -> Callable[[], FlowStep]:
+    return lambda: flow.send(result)
+
+
+def _thrower(flow: Flow[T], error: BaseException) -> Callable[[], FlowStep]:
+    return lambda: flow.throw(error)
+
+
+def _perform(step: FlowStep, clock: Clock) -> Any:
+    if isinstance(step, Wait):
+        return clock.sleep(step.seconds)
+    if isinstance(step, Write):
+        return step.function()
+    with trace.use_span(step.span, end_on_exit=False, record_exception=False, set_status_on_exception=False):
+        result = step.function(*step.args, **step.kwargs)
+    if inspect.iscoroutine(result):
+        result.close()
+        raise TypeError("the function returned a coroutine in plain code: declare it `async def` and await it")
+    return result
+
+
+async def _perform_async(step: FlowStep, clock: Clock) -> Any:
+    if isinstance(step, Wait):
+        return await clock.sleep_async(step.seconds)
+    if isinstance(step, Write):
+        return await asyncio.to_thread(step.function)
+    with trace.use_span(step.span, end_on_exit=False, record_exception=False, set_status_on_exception=False):
+        result = step.function(*step.args, **step.kwargs)
+        return await result if inspect.isawaitable(result) else result

@@ -1,0 +1,371 @@
+"""One execution of a workflow: the primitives that frameworks call, and the plain-Python flows over them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from contextvars import Token
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry import context as otel_context
+from opentelemetry import trace
+
+from handoffwatch.catalogue import TOOL_CALLS
+from handoffwatch.errors import Stopped
+from handoffwatch.events import GuardChecked, HandoffEnded, HandoffInspected, InternalErrorCaught, RunEnded, RunStarted
+from handoffwatch.handoffs.context import HandoffContext
+from handoffwatch.outcomes.claim import Claim
+from handoffwatch.recording.spans import INVOKE_WORKFLOW, OPERATION_NAME, RUN_ID, WORKFLOW_NAME
+from handoffwatch.runtime import flows
+from handoffwatch.runtime.call import Call
+from handoffwatch.runtime.crossings import Crossings, identity_of, repair_text
+from handoffwatch.runtime.current import current_run
+from handoffwatch.runtime.drivers import drive, drive_async
+from handoffwatch.runtime.registrations import Workflow
+from handoffwatch.runtime.step import Step
+from handoffwatch.tools.failure import REFUSAL_TEXT
+from handoffwatch.tools.guard import refusal_reason
+from handoffwatch.vocabulary import (
+    OTHER,
+    Action,
+    Claimed,
+    Component,
+    HandoffOutcome,
+    Mode,
+    RunOutcome,
+    ToolOutcome,
+    ZeroSuccessCause,
+)
+
+if TYPE_CHECKING:
+    from handoffwatch.runtime.watch import Watch
+
+_ALL_OTHER = (OTHER, OTHER, OTHER, OTHER)
+
+
+class Run:
+    """One run of a workflow, made by `Watch.run`; use it in a `with` or `async with` block.
+
+    The primitives (`handoff`, `arrived`, `ended`, `call`, `answer`, `finish`) touch memory only, never raise, and may
+    come from any thread. The durable steps (`expect`, `claim`, and the end of a run with operations) may wait for one
+    commit. The flows (`transfer`) run the user's functions.
+
+    Attributes:
+        run_id: The id of the run.
+        workflow: The registered workflow.
+        task_id: The task, or None.
+        context_version: The version of the state that handoffs must rest on; the host may raise it.
+    """
+
+    def __init__(
+        self, watch: Watch, workflow: Workflow, *, run_id: str, task_id: str | None, context_version: int | None
+    ) -> None:
+        self.run_id = run_id
+        self.workflow = workflow
+        self.task_id = task_id
+        self.context_version = context_version
+        self.claimed: Claimed | None = None
+        self._watch = watch
+        self._recorder = watch.recorder
+        self._clock = watch.clock
+        self._inspect = watch.watchdog.inspect
+        self._crossings = Crossings(watch.settings.handoffs)
+        self._lock = threading.Lock()
+        self._succeeded = 0
+        self._failed = 0
+        self._failing_tools: set[str] = set()
+        self._inspected = False
+        self._guard = "unchecked"
+        self._stopped = False
+        self._finished = False
+        self._started_s = self._clock.monotonic_s()
+        self._scope = self._recorder.open(
+            f"{INVOKE_WORKFLOW} {workflow.name}",
+            {OPERATION_NAME: INVOKE_WORKFLOW, WORKFLOW_NAME: workflow.name, RUN_ID: run_id},
+        )
+        self._run_token: Token[Run | None] | None = None
+        self._span_token: Token[Any] | None = None
+        self._recorder.emit(RunStarted(workflow.name, run_id))
+
+    # handoffs
+
+    def handoff(self, source: str, target: str, raw: object, *, key: str | None = None) -> Step:
+        """Judge one attempt of a handoff.
+
+        Args:
+            source: The agent that sends, as registered.
+            target: The agent that is to receive.
+            raw: The handoff: a dict, a Pydantic model, or JSON text as the model wrote it.
+            key: What the attempts of this handoff share on its route; None takes the contract's identity path.
+
+        Returns:
+            deliver, with the normalised handoff in `decision`; repair, with the request to the sender in `text`;
+            hold or stop. A fault of our own stops.
+        """
+        started_s = self._clock.monotonic_s()
+        try:
+            crossing = self._crossings.begin((source, target, key or self._identity(source, target, raw)))
+            decision = self._inspect(
+                raw,
+                expected_source=source,
+                expected_target=target,
+                context=HandoffContext(self.run_id, self.task_id, self.context_version, None, crossing.attempts),
+            )
+            action, repair = self._crossings.judge(crossing, decision)
+            unknown = decision.route == OTHER
+            crossing.labels = _ALL_OTHER if unknown else (decision.route, source, target, decision.schema_version)
+            self._inspected = True
+            if action in (Action.STOP, Action.HOLD):
+                self._stopped = True
+            overhead_s = max(0.0, self._clock.monotonic_s() - started_s)
+            self._recorder.emit(
+                HandoffInspected(
+                    self.workflow.name, self.run_id, self.task_id or "", crossing.labels, source, target,
+                    decision, action, repair, overhead_s,
+                )
+            )  # fmt: skip
+            if action is Action.STOP:
+                self._handoff_ended(crossing, HandoffOutcome.STOPPED)
+            text = repair_text(decision, repairs_max=self._repairs_max) if action is Action.REPAIR else ""
+            return Step(action, text, 0.0, decision, decision.handoff_id)
+        except Exception as error:  # noqa: BLE001 - our own fault in a check fails closed, and is counted
+            self._stopped = True
+            self._recorder.emit(InternalErrorCaught(Component.RUNTIME, type(error).__name__))
+            return Step(Action.STOP)
+
+    def arrived(self, handoff: Step | str) -> Step:
+        """Say that the handoff stands before its receiver's first action.
+
+        Args:
+            handoff: The step that `handoff` returned, its handoff id, or the target's name when only one is open to it.
+
+        Returns:
+            deliver, or stop when no such handoff was let through.
+        """
+        crossing = self._crossings.find(_handoff_id(handoff))
+        if crossing is None:
+            return Step(Action.STOP)
+        return handoff if isinstance(handoff, Step) else Step(Action.DELIVER, handoff_id=crossing.handoff_id)
+
+    def ended(self, handoff: Step | str, *, error: BaseException | None = None) -> None:
+        """Say that the receiver returned, or raised `error`; what is reported twice counts once."""
+        crossing = self._crossings.find(_handoff_id(handoff))
+        if crossing is not None and self._crossings.close(crossing):
+            outcome = HandoffOutcome.DELIVERED if error is None else HandoffOutcome.RECEIVER_FAILED
+            self._handoff_ended(crossing, outcome)
+
+    def transfer(
+        self,
+        source: str,
+        target: str,
+        raw: object,
+        *,
+        receiver: Callable[[dict[str, Any]], Any],
+        repair: Callable[[Step], object] | None = None,
+        key: str | None = None,
+    ) -> Any:
+        """Hand something over: judge it, let the sender repair it, start the receiver, and return its result.
+
+        Args:
+            source: The agent that sends.
+            target: The agent that is to receive.
+            raw: The handoff.
+            receiver: Called with the normalised handoff (with the original in shadow mode), once, only when allowed.
+            repair: Called with the step of a blocked attempt; returns a new handoff. None stops at the first block.
+            key: As in `handoff`.
+
+        Raises:
+            HandoffBlocked: The handoff was stopped before the receiver's first action.
+            Exception: Whatever the receiver or the repair function raises, unchanged.
+        """
+        return drive(flows.transfer(self, source, target, raw, receiver, repair, key), self._clock)
+
+    async def transfer_async(
+        self,
+        source: str,
+        target: str,
+        raw: object,
+        *,
+        receiver: Callable[[dict[str, Any]], Any],
+        repair: Callable[[Step], object] | None = None,
+        key: str | None = None,
+    ) -> Any:
+        """Do as `transfer` does; `receiver` and `repair` may be coroutine functions."""
+        return await drive_async(flows.transfer(self, source, target, raw, receiver, repair, key), self._clock)
+
+    # tools and the answer
+
+    def call(self, tool: str, call_id: str | None = None, args: Mapping[str, Any] | None = None) -> Call:
+        """Begin a logical call of a tool.
+
+        Args:
+            tool: The registered name; another name is counted as `other` and treated as unsafe.
+            call_id: The framework's id of the call; two calls with one id are two calls.
+            args: The arguments; they are not stored.
+        """
+        known = self._watch.registrations.tools.get(tool)
+        if known is None:
+            self._recorder.overflow(TOOL_CALLS, "tool")
+        return Call(known or self._watch.unknown_tool, run=self, recorder=self._recorder, clock=self._clock)
+
+    def tool_ended(self, tool: str, outcome: ToolOutcome) -> None:
+        """Take note of an ended call: a later success of the same tool recovers its failure."""
+        with self._lock:
+            if outcome is ToolOutcome.OK:
+                self._succeeded += 1
+                self._failing_tools.discard(tool)
+            elif outcome is ToolOutcome.FAILED:
+                self._failed += 1
+                self._failing_tools.add(tool)
+
+    def answer(self, text: str) -> Step:
+        """Check the final answer before the user sees it.
+
+        Returns:
+            answer with `text`, or refuse with the fixed refusal when the workflow needs tools and none succeeded.
+        """
+        with self._lock:
+            calls, successes = self._succeeded + self._failed, self._succeeded
+        reason = refusal_reason(self.workflow.tools, calls=calls, successes=successes)
+        obeyed = reason is not None and self.workflow.guard is Mode.ENFORCE
+        self._guard = "refused" if obeyed else "passed"
+        self._recorder.emit(GuardChecked(self.workflow.name, self.run_id, self.workflow.guard, reason))
+        return Step(Action.REFUSE, REFUSAL_TEXT) if obeyed else Step(Action.ANSWER, text)
+
+    # durable steps
+
+    def expect(self, operation: str, **values: object) -> None:
+        """Write down what the task calls for, from the host and never from the model: the key and compared fields.
+
+        Raises:
+            RegistrationError: The operation or a field is unknown.
+            LedgerUnavailable: It cannot be written, and the operation is critical.
+        """
+        drive(flows.expect(self, operation, values), self._clock)
+
+    async def expect_async(self, operation: str, **values: object) -> None:
+        """Do as `expect` does, without blocking the event loop."""
+        await drive_async(flows.expect(self, operation, values), self._clock)
+
+    def claim(self, claimed: str, *, operations: Iterable[tuple[str, object]] = ()) -> None:
+        """Write down what the agent says at the end; once, and final.
+
+        Args:
+            claimed: done (every operation of the run), partial (the named ones) or not_done.
+            operations: Pairs of operation and business key.
+
+        Raises:
+            ClaimRefused: The words do not fit, the run has claimed something else, or its workflow has no operations.
+            LedgerUnavailable: It cannot be written.
+        """
+        drive(flows.claim(self, Claim.of(claimed, operations=operations)), self._clock)
+
+    async def claim_async(self, claimed: str, *, operations: Iterable[tuple[str, object]] = ()) -> None:
+        """Do as `claim` does, without blocking the event loop."""
+        await drive_async(flows.claim(self, Claim.of(claimed, operations=operations)), self._clock)
+
+    # the end
+
+    def finish(self, outcome: RunOutcome | None = None) -> None:
+        """End the run: what is open was not delivered, and a run with operations that claimed nothing claims none.
+
+        Args:
+            outcome: How it ended; None is stopped when a check stopped a handoff, else completed.
+
+        Calling it again does nothing.
+        """
+        drive(flows.finish(self, outcome), self._clock)
+
+    async def finish_async(self, outcome: RunOutcome | None = None) -> None:
+        """Do as `finish` does, without blocking the event loop."""
+        await drive_async(flows.finish(self, outcome), self._clock)
+
+    def close(self, outcome: RunOutcome | None) -> bool:
+        """End what is in memory and record the end; False when the run had ended before."""
+        with self._lock:
+            if self._finished:
+                return False
+            self._finished = True
+        for crossing, left in self._crossings.drain():
+            self._handoff_ended(crossing, left)
+        self._watch.run_ended(self)
+        none_called = self._succeeded + self._failed == 0
+        zero = ZeroSuccessCause.NONE_CALLED if none_called else ZeroSuccessCause.ALL_FAILED
+        self._scope.close(
+            RunEnded(
+                workflow=self.workflow.name,
+                run_id=self.run_id,
+                tools=self.workflow.tools,
+                outcome=outcome or (RunOutcome.STOPPED if self._stopped else RunOutcome.COMPLETED),
+                tools_succeeded=self._succeeded,
+                tools_failed=self._failed,
+                zero_success=None if self._succeeded else zero,
+                unrecovered_tool_failure=bool(self._failing_tools),
+                inspected=self._inspected,
+                guard=self._guard,
+                claimed=self.claimed,
+                duration_s=max(0.0, self._clock.monotonic_s() - self._started_s),
+            )
+        )
+        return True
+
+    def __enter__(self) -> Run:
+        self._run_token = current_run.set(self)
+        self._span_token = otel_context.attach(trace.set_span_in_context(self._scope.span))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self._leave()
+        self.finish(_outcome_of(error))
+
+    async def __aenter__(self) -> Run:
+        return self.__enter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self._leave()
+        await self.finish_async(_outcome_of(error))
+
+    def _leave(self) -> None:
+        """Give the context back; a block that is closed in another context has nothing to give back there."""
+        if current_run.get() is self and self._run_token is not None and self._span_token is not None:
+            otel_context.detach(self._span_token)
+            current_run.reset(self._run_token)
+        self._run_token = self._span_token = None
+
+    def _handoff_ended(self, crossing: Any, outcome: HandoffOutcome) -> None:
+        self._recorder.emit(HandoffEnded(self.run_id, crossing.handoff_id, crossing.labels, outcome, crossing.attempts))
+
+    def _identity(self, source: str, target: str, raw: object) -> str:
+        path = self._watch.watchdog.routes.identity_path(source, target)
+        if path == ("task_id",) and self.task_id is not None:
+            return self.task_id
+        return identity_of(raw, path)
+
+    @property
+    def watch(self) -> Watch:
+        """The Watch that made this run."""
+        return self._watch
+
+    @property
+    def _repairs_max(self) -> int:
+        return self._watch.settings.handoffs.repairs_max
+
+
+def _handoff_id(handoff: Step | str) -> str:
+    return handoff.handoff_id if isinstance(handoff, Step) else handoff
+
+
+def _outcome_of(error: BaseException | None) -> RunOutcome | None:
+    if error is None:
+        return None
+    if isinstance(error, Stopped):
+        return RunOutcome.STOPPED
+    if isinstance(error, asyncio.CancelledError | KeyboardInterrupt | GeneratorExit):
+        return RunOutcome.CANCELLED
+    return RunOutcome.FAILED

@@ -1,0 +1,28 @@
+"""What a primitive tells the program to do next."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from handoffwatch.decision import Decision
+from handoffwatch.vocabulary import Action, FailureClass
+
+
+class Step(NamedTuple):
+    """The next action, and what it needs.
+
+    Attributes:
+        action: What to do; each primitive documents the few that it returns.
+        text: Fixed text: for the model (a repair request, a failed tool) or for the user (an answer, a refusal).
+        wait_s: Seconds to wait before a retry.
+        decision: The watchdog's decision, for handoffs.
+        handoff_id: The handoff that `arrived` and `ended` are about.
+        failure_class: How a tool call failed for good.
+    """
+
+    action: Action
+    text: str = ""
+    wait_s: float = 0.0
+    decision: Decision | None = None
+    handoff_id: str = ""
+    failure_class: FailureClass | None = None

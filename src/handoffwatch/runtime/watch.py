@@ -1,0 +1,376 @@
+"""The Watch: what a program registers, and where its runs come from."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import threading
+import uuid
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from prometheus_client import CollectorRegistry
+
+from handoffwatch.clock import Clock
+from handoffwatch.errors import LedgerUnavailable, RegistrationError
+from handoffwatch.runtime.current import current_run
+from handoffwatch.runtime.registrations import Registrations, Workflow, member
+from handoffwatch.vocabulary import OTHER, Criticality, Mode, Safety, ToolsNeed
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import TracerProvider
+    from pydantic import BaseModel
+
+    from handoffwatch.handoffs.contract import Contract
+    from handoffwatch.ledger.ledger import Ledger
+    from handoffwatch.outcomes.verification import Verifier
+    from handoffwatch.runtime.metrics_server import MetricsServer
+    from handoffwatch.runtime.run import Run
+    from handoffwatch.runtime.settings import Settings
+    from handoffwatch.settlement.settler import Settler
+    from handoffwatch.tools.success import SuccessRule
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Watch:
+    """Everything one program watches: its registrations, its metrics, its spans, its ledger.
+
+    Register at start, from one thread; run from any. Two Watches in one process do not meet.
+
+    Args:
+        config: Path of `handoffwatch.yaml`; None takes HANDOFFWATCH_CONFIG, or the defaults. The environment
+            (`HANDOFFWATCH_TOOLS__ATTEMPTS_MAX`) overrides the file.
+        settings: Settings made in code; then neither file nor environment is read.
+        clock: Time and chance; the real ones unless said.
+        registry: Where the metrics are exposed; a registry of its own unless said.
+        tracer_provider: The program's OpenTelemetry provider; None takes the global one, or one of our own when
+            `recording.otlp_endpoint` is set.
+
+    Raises:
+        ConfigError: The file or the environment is wrong.
+
+    Example:
+        watch = Watch()
+        watch.workflow("refunds", tools="required")
+        watch.route("planner->executor", contract=Plan)
+        with watch.run("refunds") as run:
+            run.transfer("planner", "executor", handoff, receiver=execute)
+    """
+
+    def __init__(
+        self,
+        config: str | Path | None = None,
+        *,
+        settings: Settings | None = None,
+        clock: Clock | None = None,
+        registry: CollectorRegistry | None = None,
+        tracer_provider: TracerProvider | None = None,
+    ) -> None:
+        from handoffwatch.handoffs.routes import Routes
+        from handoffwatch.handoffs.watchdog import Watchdog
+        from handoffwatch.recording.recorder import Recorder
+        from handoffwatch.runtime.settings import Settings
+
+        self.settings = settings if settings is not None else Settings.load(config)
+        self.clock = clock or Clock()
+        self.registry = registry or CollectorRegistry()
+        self.recorder = Recorder(
+            registry=self.registry,
+            tracer_provider=tracer_provider,
+            clock=self.clock,
+            settings=self.settings.recording,
+        )
+        self.registrations = Registrations()
+        self.watchdog = Watchdog(Routes(), clock=self.clock)
+        self._runs: weakref.WeakValueDictionary[str, Run] = weakref.WeakValueDictionary()
+        self._ledger: Ledger | None = None
+        self._lock = threading.RLock()
+
+    # registration
+
+    def workflow(
+        self, name: str, *, tools: str = "required", operations: Iterable[str] = (), guard: str = "enforce"
+    ) -> None:
+        """Register a workflow.
+
+        Args:
+            name: The label.
+            tools: `required`: an answer needs one successful tool call; `if_called`: only if tools were called;
+                `none`: it needs none.
+            operations: Names of the operations that its runs may claim.
+            guard: `enforce`, or `shadow` to only count what the guard would have refused.
+
+        Raises:
+            RegistrationError: A name is taken or no label, or a value is outside its set.
+        """
+        where = f"workflow {name}"
+        workflow = Workflow(
+            name,
+            member(where, "tools", tools, ToolsNeed),
+            frozenset(operations),
+            member(where, "guard", guard, Mode),
+        )
+        self.registrations.add_workflow(workflow)
+        self.recorder.register_workflow(name, tools=workflow.tools)
+        self._write_registrations()
+
+    def route(
+        self,
+        name: str,
+        *,
+        contract: type[Contract] | Sequence[type[Contract]],
+        criticality: str = "routine",
+        mode: str = "enforce",
+    ) -> None:
+        """Register a route between two agents, with the contract that its receiver owns.
+
+        Args:
+            name: `source->target`.
+            contract: One contract class, or one for each schema version.
+            criticality: `critical` or `routine`.
+            mode: `enforce`, or `shadow` to only count what would have been blocked.
+
+        Raises:
+            RegistrationError: The route is registered, its names collide with others, two contracts have one version,
+                or a value is outside its set.
+        """
+        where = f"route {name}"
+        contracts = contract if isinstance(contract, Sequence) else (contract,)
+        route = self.watchdog.routes.add(
+            name,
+            contracts=contracts,
+            criticality=member(where, "criticality", criticality, Criticality),
+            mode=member(where, "mode", mode, Mode),
+        )
+        self.recorder.register_route(
+            route.name,
+            route.source,
+            route.target,
+            versions=list(route.contracts),
+            mode=route.mode,
+            criticality=route.criticality,
+        )
+
+    def operation(
+        self,
+        name: str,
+        *,
+        key: str,
+        compare: Sequence[str] = (),
+        criticality: str = "critical",
+        receipt: type[BaseModel] | None = None,
+        receipt_id: str | None = None,
+        verifier: Verifier | None = None,
+        read_back_window_s: float | None = None,
+        deadline_s: float | None = None,
+        sample: float | None = None,
+    ) -> None:
+        """Register a kind of intended effect, such as a refund.
+
+        Args:
+            name: The label.
+            key: The field that is the business key, in the tool's arguments and in the stored record.
+            compare: Further fields that the stored record must have as intended.
+            criticality: `critical` (money, access rights) or `routine` (verified by sample).
+            receipt: The model of what the tool returns.
+            receipt_id: The receipt's field that holds the record's id.
+            verifier: Reads the stored effect back, such as `RecordVerifier`.
+            read_back_window_s: How long absence proves nothing after a write; None takes the setting.
+            deadline_s: When an open operation is overdue; None takes the setting.
+            sample: The share of runs whose routine operations are verified; None takes the setting.
+
+        Raises:
+            RegistrationError: The name is taken, or a value breaks its rule.
+        """
+        from handoffwatch.outcomes.kind import OperationKind
+
+        kind = OperationKind(
+            name=name,
+            key=key,
+            compare=tuple(compare),
+            criticality=member(f"operation {name}", "criticality", criticality, Criticality),
+            receipt=receipt,
+            receipt_id=receipt_id,
+            verifier=verifier,
+            read_back_window_s=read_back_window_s,
+            deadline_s=deadline_s,
+            sample=sample,
+        )
+        self.registrations.add_operation(kind)
+        self.recorder.register_operation(name)
+        self._write_registrations()
+
+    def tool(
+        self,
+        name: str,
+        *,
+        safety: str,
+        success: SuccessRule | None = None,
+        operation: str | None = None,
+        attempts_max: int | None = None,
+        deadline_s: float | None = None,
+    ) -> Callable[[F], F]:
+        """Register a tool; the result decorates the function that makes the call, plain or async.
+
+        The decorated function returns what the function returned. It raises `ToolDown`, `ToolRejected` or
+        `NeedsHuman` when the call fails for good, with the fixed text for the model in `text`.
+
+        Args:
+            name: The label.
+            safety: `safe`, `idempotent` or `unsafe`: what repeating a call may do. It has no default.
+            success: The tool's own rule: True, False, or a failure class.
+            operation: The kind of operation that a call opens; its key and compared fields are arguments.
+            attempts_max: The most wire attempts of a call; None takes the setting.
+            deadline_s: The longest a call may take in all; None takes the setting.
+
+        Raises:
+            RegistrationError: The name is taken or no label, the operation is unknown, or a value is outside its set.
+        """
+        from handoffwatch.tools.retry import RetryPolicy
+        from handoffwatch.tools.tool import Tool
+
+        settings = self.settings.tools
+        policy = RetryPolicy(
+            attempts_max=settings.attempts_max if attempts_max is None else attempts_max,
+            wait_s_max=settings.wait_s_max,
+            base_wait_s=settings.base_wait_s,
+            deadline_s=settings.deadline_s if deadline_s is None else deadline_s,
+        )
+        tool = Tool(name, member(f"tool {name}", "safety", safety, Safety), success, policy, operation)
+        self.registrations.add_tool(tool)
+        self.recorder.register_tool(name, safety=tool.safety)
+        return lambda function: self._watched(tool, function)
+
+    # runs
+
+    def run(
+        self,
+        workflow: str,
+        *,
+        run_id: str | None = None,
+        task_id: str | None = None,
+        context_version: int | None = None,
+    ) -> Run:
+        """Begin a run of a registered workflow; use it in a `with` or `async with` block, or end it with `finish`.
+
+        Args:
+            workflow: The registered name.
+            run_id: The run's id; made when None.
+            task_id: The task whose handoffs belong to this run.
+            context_version: The version of the state that handoffs must rest on.
+
+        Raises:
+            RegistrationError: The workflow is not registered.
+        """
+        from handoffwatch.runtime.run import Run
+
+        known = self.registrations.workflows.get(workflow)
+        if known is None:
+            raise RegistrationError(
+                f"workflow {workflow!r}: is not registered", hint=f"call watch.workflow({workflow!r}) at start"
+            )
+        run = Run(self, known, run_id=run_id or uuid.uuid4().hex, task_id=task_id, context_version=context_version)
+        self._runs[run.run_id] = run
+        return run
+
+    def current(self, run_id: str | None = None) -> Run | None:
+        """Return the run of an id, else the run whose block the code is in, else None.
+
+        A run of another Watch is never returned.
+        """
+        if run_id is not None:
+            return self._runs.get(run_id)
+        run = current_run.get()
+        return run if run is not None and run.watch is self else None
+
+    def run_ended(self, run: Run) -> None:
+        """Forget a run that has ended."""
+        self._runs.pop(run.run_id, None)
+
+    # the outside
+
+    @property
+    def ledger(self) -> Ledger:
+        """The durable store and, from its first use, its series on `registry`. Nothing is opened before it is written."""
+        with self._lock:
+            if self._ledger is None:
+                from handoffwatch.ledger.collector import LedgerCollector
+                from handoffwatch.ledger.ledger import Ledger
+
+                self._ledger = Ledger(self.settings.ledger, policy=self.settings.settlement.policy(), clock=self.clock)
+                self.registry.register(LedgerCollector(self._ledger))
+                self._write_registrations()
+            return self._ledger
+
+    def settler(self) -> Settler:
+        """Return what reads claimed effects back; the exporter runs it in a thread of its own."""
+        from handoffwatch.settlement.settler import Settler
+
+        return Settler(
+            self.ledger, self.registrations.operations, self.recorder.emit, self.clock, self.settings.settlement
+        )
+
+    def serve_metrics(self, *, port: int = 0, address: str = "127.0.0.1") -> MetricsServer:
+        """Serve `/metrics` from this process in a background thread; port 0 takes a free one."""
+        from handoffwatch.runtime.metrics_server import MetricsServer
+
+        return MetricsServer(self.registry, port=port, address=address)
+
+    def close(self) -> None:
+        """Send the spans that wait, within the configured time, and close the ledger."""
+        self.recorder.close_spans()
+        with self._lock:
+            if self._ledger is not None:
+                self._ledger.close()
+
+    @functools.cached_property
+    def unknown_tool(self) -> Any:
+        """What a tool that nobody registered is taken for: its name is `other`, and nothing is known to be safe."""
+        from handoffwatch.tools.retry import RetryPolicy
+        from handoffwatch.tools.tool import Tool
+
+        return Tool(OTHER, Safety.UNSAFE, None, RetryPolicy(), None)
+
+    def _write_registrations(self) -> None:
+        """Make workflows and operations rows of the ledger, so that a separate exporter shows them at 0.
+
+        A ledger that is down keeps them and writes them with its next transaction.
+        """
+        if self._ledger is not None:
+            with contextlib.suppress(LedgerUnavailable):
+                self._ledger.register(self.registrations.workflows.values(), self.registrations.operations.values())
+
+    def _watched(self, tool: Any, function: F) -> F:
+        from handoffwatch.runtime import flows
+        from handoffwatch.runtime.drivers import drive, drive_async
+
+        signature = inspect.signature(function)
+        if tool.operation is not None:
+            self.registrations.operations[tool.operation].check_parameters(signature.parameters, tool=tool.name)
+
+        def bound(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+            if tool.operation is None:
+                return {}
+            arguments = signature.bind(*args, **kwargs)
+            arguments.apply_defaults()
+            return arguments.arguments
+
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def watched_async(*args: Any, **kwargs: Any) -> Any:
+                return await drive_async(
+                    flows.call(self, tool, function, args, kwargs, bound(args, kwargs)), self.clock
+                )
+
+            return watched_async  # type: ignore[return-value]
+
+        @functools.wraps(function)
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            return drive(flows.call(self, tool, function, args, kwargs, bound(args, kwargs)), self.clock)
+
+        return watched  # type: ignore[return-value]

@@ -1,0 +1,152 @@
+"""Sorting failed attempts: HTTP statuses by table, exceptions by duck typing, without importing any client library."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from typing import Any, Final
+
+from handoffwatch.tools.failure import Failure
+from handoffwatch.tools.retry_after import parse_retry_after_s
+from handoffwatch.vocabulary import FailureClass, Safety, ToolCode
+
+_SENT_AND_UNANSWERED: Final = frozenset({408, 499, 500, 502, 503, 504, 507, 520, 529})
+_REFUSED_BEFORE_EFFECT: Final = frozenset({425, 429})
+_FATAL: Final = frozenset({401, 403, 404, 407, 410, 501, 505})
+_CODES: Final = {int(code): code for code in ToolCode if code.value.isdigit()}
+
+_NOTHING_SENT: Final = frozenset(
+    {
+        "ConnectTimeout",
+        "ConnectError",
+        "PoolTimeout",
+        "NewConnectionError",
+        "ConnectTimeoutError",
+        "ClientConnectorError",
+    }
+)
+_TIMEOUTS: Final = frozenset(
+    {"TimeoutException", "Timeout", "ReadTimeout", "WriteTimeout", "ReadTimeoutError", "ServerTimeoutError"}
+)
+_LOST: Final = frozenset(
+    {"TransportError", "NetworkError", "ProtocolError", "RemoteProtocolError", "ReadError", "WriteError",
+     "ServerDisconnectedError", "ClientConnectionError", "IncompleteRead", "BadStatusLine"}
+)  # fmt: skip
+
+
+def classify_status(
+    status: int, safety: Safety, *, retry_after: str | None = None, now_s: float = 0.0
+) -> Failure | None:
+    """Return how an HTTP status failed, or None when it is a success.
+
+    Args:
+        status: The status code, any integer.
+        safety: What repeating the call may do.
+        retry_after: The Retry-After header as received; honoured for 429 and 503.
+        now_s: Unix time in seconds, for the header's date form.
+
+    Source: DESIGN section 3 rule 1; RFC 9110 section 15.
+    """
+    if 200 <= status <= 299 or (status == 304 and safety is Safety.SAFE):
+        return None
+    wait_s = parse_retry_after_s(retry_after, now_s=now_s) if status in {429, 503} else None
+    return Failure(_class_of_status(status, safety), _code_of_status(status), str(status), wait_s)
+
+
+def classify_exception(error: BaseException, safety: Safety, *, now_s: float = 0.0) -> Failure:
+    """Return how an attempt failed that raised `error`.
+
+    Whether anything was sent decides: nothing sent is retryable; sent and unanswered is retryable for safe and
+    idempotent tools and ambiguous for unsafe ones. An error without a code is ambiguous on an unsafe tool and fatal
+    elsewhere: nobody may guess what it means.
+    """
+    response = getattr(error, "response", None)
+    status = status_of(response) if response is not None else None
+    if status is None:
+        status = status_of(error)
+    if status is not None:
+        holder = response if response is not None else error
+        failure = classify_status(status, safety, retry_after=_header(holder, "retry-after"), now_s=now_s)
+        if failure is not None:
+            return failure
+    names = {cls.__name__ for cls in type(error).__mro__}
+    if names & _NOTHING_SENT or isinstance(error, ConnectionRefusedError | socket.gaierror | ssl.SSLError):
+        return Failure(FailureClass.RETRYABLE, _connection_code(error, names), "connection_error")
+    if isinstance(error, TimeoutError) or names & _TIMEOUTS:
+        return Failure(_unanswered(safety), ToolCode.TIMEOUT, "timeout")
+    if isinstance(error, ConnectionError) or names & _LOST:
+        return Failure(_unanswered(safety), ToolCode.CONNECTION, "connection_error")
+    uncoded = FailureClass.AMBIGUOUS if safety is Safety.UNSAFE else FailureClass.FATAL
+    return Failure(uncoded, ToolCode.EXCEPTION, "an error")
+
+
+def status_of(holder: object) -> int | None:
+    """Return the HTTP status that a response or an error carries, or None."""
+    for name in ("status_code", "status", "code"):
+        value = getattr(holder, name, None)
+        if isinstance(value, int) and not isinstance(value, bool) and 100 <= value <= 599:
+            return value
+    return None
+
+
+def retry_after_of(holder: object) -> str | None:
+    """Return the Retry-After header of a response, whatever its case, or None."""
+    return _header(holder, "retry-after")
+
+
+def declared_codes(safety: Safety) -> list[tuple[ToolCode, FailureClass]]:
+    """Return every pair of code and class that a tool of this safety can yield, for series born at 0."""
+    pairs = {(_code_of_status(status), _class_of_status(status, safety)) for status in range(300, 600)}
+    pairs |= {(ToolCode.TIMEOUT, _unanswered(safety)), (ToolCode.TIMEOUT, FailureClass.RETRYABLE)}
+    pairs |= {(ToolCode.CONNECTION, _unanswered(safety)), (ToolCode.CONNECTION, FailureClass.RETRYABLE)}
+    pairs |= {(ToolCode.DNS, FailureClass.RETRYABLE), (ToolCode.TLS, FailureClass.RETRYABLE)}
+    pairs |= {(ToolCode.EXCEPTION, FailureClass.AMBIGUOUS if safety is Safety.UNSAFE else FailureClass.FATAL)}
+    pairs |= {(ToolCode.RESULT, failure_class) for failure_class in FailureClass}
+    return sorted(pairs)
+
+
+def _class_of_status(status: int, safety: Safety) -> FailureClass:
+    if status in _REFUSED_BEFORE_EFFECT:
+        return FailureClass.RETRYABLE
+    if status in _FATAL:
+        return FailureClass.FATAL
+    if status in _SENT_AND_UNANSWERED or 500 <= status <= 599:
+        return _unanswered(safety)
+    if 400 <= status <= 499:
+        return FailureClass.REJECTED
+    return FailureClass.FATAL
+
+
+def _code_of_status(status: int) -> ToolCode:
+    if status in _CODES:
+        return _CODES[status]
+    if 400 <= status <= 499:
+        return ToolCode.OTHER_4XX
+    if 500 <= status <= 599:
+        return ToolCode.OTHER_5XX
+    return ToolCode.OTHER_3XX
+
+
+def _unanswered(safety: Safety) -> FailureClass:
+    return FailureClass.AMBIGUOUS if safety is Safety.UNSAFE else FailureClass.RETRYABLE
+
+
+def _connection_code(error: BaseException, names: set[str]) -> ToolCode:
+    chain: BaseException | None = error
+    for _ in range(8):
+        if isinstance(chain, socket.gaierror):
+            return ToolCode.DNS
+        if isinstance(chain, ssl.SSLError):
+            return ToolCode.TLS
+        chain = None if chain is None else chain.__cause__ or chain.__context__
+    return ToolCode.TIMEOUT if names & {"ConnectTimeout", "PoolTimeout", "ConnectTimeoutError"} else ToolCode.CONNECTION
+
+
+def _header(holder: Any, name: str) -> str | None:
+    headers = getattr(holder, "headers", None)
+    if headers is None or not hasattr(headers, "items"):
+        return None
+    for key, value in headers.items():
+        if isinstance(key, str) and key.lower() == name and isinstance(value, str):
+            return value
+    return None

@@ -1,0 +1,38 @@
+"""A failed wire attempt, and the fixed texts that the model is shown instead of a raw error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from handoffwatch.vocabulary import FailureClass, ToolCode
+
+FAILED_TEXT: Final = "TOOL_FAILED: {name} returned {status}. Do not guess. Tell the user this lookup failed."
+REJECTED_TEXT: Final = (
+    "TOOL_REJECTED: {name} refused these arguments. Correct them, or tell the user that it was refused."
+)
+REFUSAL_TEXT: Final = "I could not reach the data needed to answer this, so I am not going to guess."
+"""What the user is told when the guard refuses. Source: the guard's rule of DESIGN section 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """How a wire attempt failed.
+
+    Attributes:
+        failure_class: What may follow.
+        code: The label.
+        status: What the model is told: a status code, `timeout`, `connection_error`, `an error` or `a refusal`.
+        retry_after_s: The wait the server asked for, in seconds, finite and not negative; None when it asked for none.
+    """
+
+    failure_class: FailureClass
+    code: ToolCode
+    status: str
+    retry_after_s: float | None = None
+
+
+def text_for_model(tool: str, failure: Failure) -> str:
+    """Return the fixed text for the model: it holds the tool's registered name and the status, nothing of the error."""
+    template = REJECTED_TEXT if failure.failure_class is FailureClass.REJECTED else FAILED_TEXT
+    return template.format(name=tool, status=failure.status)

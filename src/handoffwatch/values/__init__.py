@@ -1,0 +1,1 @@
+"""How any JSON-like state is read safely."""
