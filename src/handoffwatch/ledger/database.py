@@ -1,0 +1,125 @@
+"""The connection to the ledger's database, and its two kinds of transaction."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+import sqlalchemy as sa
+from sqlalchemy.exc import SQLAlchemyError
+
+from handoffwatch.clock import Clock
+from handoffwatch.errors import LedgerUnavailable
+from handoffwatch.ledger.migrate import migrate
+from handoffwatch.ledger.settings import LedgerSettings
+
+_WRITES: Final = "handoffwatch_writes"
+_FILE_MODE: Final = 0o600
+_WAL_WAIT_S: Final = 0.01
+
+
+class Database:
+    """Transactions on the ledger; thread-safe, and safe to use after a fork.
+
+    The file and its tables are made when the first transaction begins. A failure then is not remembered: the next
+    transaction tries again.
+    """
+
+    def __init__(self, settings: LedgerSettings, *, clock: Clock) -> None:
+        self._url = sa.make_url(settings.url)
+        self._busy_timeout_s = settings.busy_timeout_s
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._pid = os.getpid()
+        self._is_ready = False
+        self._reader = sa.create_engine(
+            self._url, hide_parameters=True, connect_args={"timeout": settings.busy_timeout_s}
+        )
+        sa.event.listen(self._reader, "connect", self._prepare_connection)
+        sa.event.listen(self._reader, "begin", _begin)
+        self._writer = self._reader.execution_options(**{_WRITES: True})
+
+    @contextmanager
+    def write(self) -> Iterator[sa.Connection]:
+        """Open a transaction that writes; it commits at the end and rolls back on any exception.
+
+        Raises:
+            LedgerUnavailable: The database cannot be opened, locked or written.
+        """
+        with _translated("written"):
+            self._get_ready()
+            with self._writer.begin() as connection:
+                yield connection
+
+    @contextmanager
+    def read(self) -> Iterator[sa.Connection]:
+        """Open a transaction that reads one snapshot.
+
+        Raises:
+            LedgerUnavailable: The database cannot be opened or read.
+        """
+        with _translated("read"):
+            self._get_ready()
+            with self._reader.begin() as connection:
+                yield connection
+
+    def close(self) -> None:
+        """Close all idle connections."""
+        self._reader.dispose()
+
+    def _get_ready(self) -> None:
+        if self._is_ready and self._pid == os.getpid():
+            return
+        with self._lock:
+            if self._pid != os.getpid():
+                self._reader.dispose(close=False)
+                self._pid = os.getpid()
+            if not self._is_ready:
+                self._create_file()
+                migrate(self._reader, self._writer, created_unix_s=self._clock.wall_s())
+                self._is_ready = True
+
+    def _create_file(self) -> None:
+        """Create the file for its owner alone; SQLite gives its side files the same mode."""
+        with suppress(FileExistsError):
+            os.close(os.open(Path(str(self._url.database)), os.O_CREAT | os.O_EXCL | os.O_WRONLY, _FILE_MODE))
+
+    def _prepare_connection(self, connection: sqlite3.Connection, _record: object) -> None:
+        connection.isolation_level = None
+        self._turn_on_wal(connection)
+        connection.execute("PRAGMA synchronous=FULL")
+
+    def _turn_on_wal(self, connection: sqlite3.Connection) -> None:
+        """Turn the write-ahead log on; SQLite does not wait for a lock here, so two first users take turns."""
+        give_up_s = self._clock.monotonic_s() + self._busy_timeout_s
+        while True:
+            try:
+                connection.execute("PRAGMA journal_mode=WAL")
+            except sqlite3.OperationalError:
+                if self._clock.monotonic_s() >= give_up_s:
+                    raise
+                self._clock.sleep(_WAL_WAIT_S)
+            else:
+                return
+
+
+def _begin(connection: sa.Connection) -> None:
+    """Begin as SQLite must be told: a writer takes its lock at once, so that it never fails halfway."""
+    writes = connection.get_execution_options().get(_WRITES, False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+@contextmanager
+def _translated(done: str) -> Iterator[Any]:
+    try:
+        yield
+    except (SQLAlchemyError, OSError) as error:
+        raise LedgerUnavailable(
+            f"ledger: database: must be {done}, got {type(error).__name__}",
+            hint="check ledger.url, the rights of its directory, and the free space",
+        ) from error

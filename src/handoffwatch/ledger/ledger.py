@@ -1,0 +1,204 @@
+"""The ledger: every method is one transaction, and what it counts is counted in that transaction."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Collection, Iterable
+
+import sqlalchemy as sa
+
+from handoffwatch.clock import Clock
+from handoffwatch.ledger import claims, operations, verifications
+from handoffwatch.ledger.database import Database
+from handoffwatch.ledger.facts import IdentityViolation, OpenOperation, Settled, Snapshot
+from handoffwatch.ledger.registry import DeclaredWorkflow, Registry
+from handoffwatch.ledger.runs import lock_run
+from handoffwatch.ledger.schema import REGISTRATIONS
+from handoffwatch.ledger.settings import LedgerSettings
+from handoffwatch.ledger.snapshot import identity_violations, read_snapshot, renew_id
+from handoffwatch.ledger.tally import Tally
+from handoffwatch.outcomes import Claim, Intent, OperationKind, Receipt, SettlementPolicy
+from handoffwatch.vocabulary import Cause, Claimed, ToolOutcome, VerificationResult
+
+_REGISTER = sa.text(
+    "INSERT INTO ledger_registrations (workflow, operation, criticality) VALUES (:workflow, :operation, :criticality)"
+    " ON CONFLICT (workflow, operation) DO UPDATE SET criticality = excluded.criticality"
+)
+_REGISTERED = sa.select(REGISTRATIONS)
+
+
+class Ledger:
+    """The durable store of intents, receipts, claims, settlements, cases and counters.
+
+    Thread-safe, and usable by any number of processes on one database. Nothing is opened before the first transaction.
+    Each method raises LedgerUnavailable when the database cannot be used; the next call tries again.
+
+    Args:
+        settings: Where the database is.
+        policy: The settings of settlement, which a kind's own values override.
+        clock: Gives the times that are stored.
+    """
+
+    def __init__(self, settings: LedgerSettings, *, policy: SettlementPolicy, clock: Clock) -> None:
+        self.clock = clock
+        self._database = Database(settings, clock=clock)
+        self._policy = policy
+        self._registry = Registry()
+        self._registering = threading.Lock()
+        self._is_written = True
+
+    def register(self, workflows: Iterable[DeclaredWorkflow], kinds: Iterable[OperationKind]) -> None:
+        """Register which operations belong to which workflow, so that every exporter shows their series at 0.
+
+        Args:
+            workflows: Workflows with the names of their operations; one without operations is not kept.
+            kinds: The operations; may be registered again, with the same or with more.
+
+        Raises:
+            RegistrationError: A workflow names an operation that is not among `kinds`.
+            LedgerUnavailable: The rows could not be written; the next write tries again.
+        """
+        with self._registering:
+            self._registry.add(workflows, kinds, self._policy)
+            self._is_written = False
+        self._write_registrations()
+
+    def expect(self, intent: Intent) -> str:
+        """Write an operation that the run's task calls for, and return its id.
+
+        Raises:
+            RegistrationError: The workflow did not declare the operation.
+        """
+        kind = self._registry.kind(intent.workflow, intent.kind)
+        self._write_registrations()
+        with self._database.write() as connection:
+            run = lock_run(connection, intent.run_id, intent.workflow)
+            return operations.expect(connection, run, kind, intent, now_unix_s=self.clock.wall_s())
+
+    def open_operation(self, intent: Intent) -> str:
+        """Write what a call is about to do, before it does it, and return the operation's id.
+
+        An expectation of the same run, kind and key becomes this operation; a repeated call is counted on it.
+
+        Raises:
+            RegistrationError: The workflow did not declare the operation.
+        """
+        kind = self._registry.kind(intent.workflow, intent.kind)
+        self._write_registrations()
+        with self._database.write() as connection:
+            run = lock_run(connection, intent.run_id, intent.workflow)
+            return operations.open_call(connection, run, kind, intent, now_unix_s=self.clock.wall_s())
+
+    def record_receipt(self, operation_id: str, outcome: ToolOutcome, receipt: Receipt | None) -> None:
+        """Write how the operation's call ended, and its receipt when it returned one."""
+        with self._database.write() as connection:
+            operations.record_receipt(connection, operation_id, outcome, receipt, now_unix_s=self.clock.wall_s())
+
+    def record_claim(self, run_id: str, workflow: str, claim: Claim) -> bool:
+        """Write a run's final claim; from then on its operations are verified.
+
+        Returns:
+            True when it was written and counted; False for the same claim again, and for a workflow without operations.
+
+        Raises:
+            ClaimRefused: The run made another claim, or ended without one.
+            RegistrationError: The claim names an operation that the workflow did not declare.
+        """
+        if workflow not in self._registry.workflows:
+            return False
+        self._write_registrations()
+        tally = Tally(run_id=run_id)
+        with self._database.write() as connection:
+            run = lock_run(connection, run_id, workflow)
+            now_unix_s = self.clock.wall_s()
+            is_new = claims.record_claim(connection, tally, self._registry, run, claim, now_unix_s=now_unix_s)
+            tally.write(connection)
+        return is_new
+
+    def end_run(self, run_id: str, workflow: str) -> None:
+        """Count a run of a workflow with operations that ended without a claim, once; any other run is left alone."""
+        if workflow not in self._registry.workflows:
+            return
+        self._write_registrations()
+        tally = Tally(run_id=run_id)
+        with self._database.write() as connection:
+            run = lock_run(connection, run_id, workflow)
+            if run.claim is None:
+                now_unix_s = self.clock.wall_s()
+                nothing = Claim(Claimed.NONE)
+                claims.record_claim(connection, tally, self._registry, run, nothing, now_unix_s=now_unix_s)
+                tally.write(connection)
+
+    def due(self, now_unix_s: float, *, limit: int, kinds: Collection[str]) -> list[OpenOperation]:
+        """Return operations of these kinds whose effect is to be read now, the longest due first."""
+        with self._database.read() as connection:
+            return verifications.due(connection, now_unix_s=now_unix_s, kinds=tuple(kinds), limit=limit)
+
+    def record_verification(
+        self,
+        operation: OpenOperation,
+        result: VerificationResult,
+        *,
+        cause: Cause | None = None,
+        next_poll_unix_s: float | None = None,
+    ) -> Settled | None:
+        """Write one read-back of an operation, exactly once for each time that it was due.
+
+        Args:
+            operation: As `due` returned it.
+            result: landed and not_landed are final; skipped closes the operation unread.
+            cause: Why it is not_landed.
+            next_poll_unix_s: When to read again if the result is not final; None is never.
+
+        Returns:
+            What was settled; None when the operation stays open, was skipped, or another settler was faster.
+        """
+        tally = Tally(run_id=operation.intent.run_id)
+        with self._database.write() as connection:
+            settled = verifications.record_verification(
+                connection,
+                tally,
+                operation,
+                result,
+                cause,
+                now_unix_s=self.clock.wall_s(),
+                next_poll_unix_s=next_poll_unix_s,
+            )
+            tally.write(connection)
+        return settled
+
+    def snapshot(self) -> Snapshot:
+        """Return the ledger's numbers at one moment."""
+        with self._database.read() as connection:
+            return read_snapshot(connection, now_unix_s=self.clock.wall_s())
+
+    def identity_violations(self) -> list[IdentityViolation]:
+        """Return where the claims of done and partial are not the sum of the settled and the open ones."""
+        return identity_violations(self.snapshot())
+
+    def renew_id(self, old: str) -> str:
+        """Give the ledger a new random id if it still has the old one, and return the id that it has now."""
+        with self._database.write() as connection:
+            renew_id(connection, old=old, new=uuid.uuid4().hex)
+        return self.snapshot().ledger_id
+
+    def close(self) -> None:
+        """Close the connections; the ledger may be used again."""
+        self._database.close()
+
+    def _write_registrations(self) -> None:
+        """Write the registration rows that the database does not hold yet."""
+        if self._is_written:
+            return
+        with self._registering:
+            wanted = [(row.workflow, row.operation, str(row.criticality)) for row in self._registry.rows()]
+            with self._database.read() as connection:
+                present = {tuple(row) for row in connection.execute(_REGISTERED)}
+            missing = [row for row in wanted if row not in present]
+            if missing:
+                with self._database.write() as connection:
+                    for workflow, operation, criticality in missing:
+                        row = {"workflow": workflow, "operation": operation, "criticality": criticality}
+                        connection.execute(_REGISTER, row)
+            self._is_written = True

@@ -1,0 +1,1 @@
+"""The revisions of the ledger's tables, run by `handoffwatch.ledger.migrate`."""

@@ -1,0 +1,31 @@
+"""Settings of the ledger."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from pydantic import AfterValidator, Field
+
+from handoffwatch.values.settings_model import Number, SettingsModel
+
+_SQLITE: Final = "sqlite:///"
+
+
+def _names_a_file(url: str) -> str:
+    path = url.removeprefix(_SQLITE)
+    if path == url or path in ("", ":memory:") or "?" in path:
+        raise ValueError("must be sqlite:///<file>")
+    return url
+
+
+class LedgerSettings(SettingsModel):
+    """The section `ledger`: where intents, claims, cases and durable counters are kept."""
+
+    url: Annotated[str, AfterValidator(_names_a_file)] = Field(
+        _SQLITE + "handoffwatch-ledger.db",
+        repr=False,
+        description="URL of the database, a SQLite file; a relative path is taken from the working folder.",
+    )
+    busy_timeout_s: Number = Field(
+        5.0, ge=0, le=300, description="Seconds that a write waits for the write of another process."
+    )

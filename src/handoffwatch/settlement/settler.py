@@ -1,0 +1,158 @@
+"""The settler: reads back what is due, and records what it found."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from handoffwatch.clock import Clock
+from handoffwatch.errors import LedgerUnavailable
+from handoffwatch.events import EffectSettled, EffectVerified, Event, InternalErrorCaught
+from handoffwatch.outcomes import OperationKind, ReadBack, Verification, is_sampled, next_poll_unix_s
+from handoffwatch.settlement.asking import Asker, VerifierFailed
+from handoffwatch.vocabulary import Cause, Component, VerificationResult
+
+if TYPE_CHECKING:
+    from handoffwatch.ledger import Ledger, OpenOperation, Settled
+    from handoffwatch.settlement.settings import SettlementSettings
+
+_LOG = logging.getLogger("handoffwatch.settlement")
+
+
+class Settler:
+    """Verifies the operations of a ledger; any number of settlers may share one.
+
+    Whatever a verifier does, an operation is never called not_landed without its answer. Not thread-safe: each thread
+    has a settler of its own.
+
+    Args:
+        ledger: Where operations are found and settled.
+        kinds: The operations that this settler knows, by name; others are left to other settlers.
+        emit: Takes the events; it must not raise.
+        clock: Times the reads and the polls.
+        settings: Polls, deadline, sampling and time-out.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        kinds: Mapping[str, OperationKind],
+        emit: Callable[[Event], None],
+        clock: Clock,
+        settings: SettlementSettings,
+    ) -> None:
+        self._ledger = ledger
+        self._kinds = kinds
+        self._emit = emit
+        self._clock = clock
+        self._settings = settings
+        self._policy = settings.policy()
+        self._asker = Asker(timeout_s=settings.verifier_timeout_s)
+
+    def run_once(self) -> int:
+        """Read back up to `batch_max` operations that are due, and return how many were handled.
+
+        An operation that meets a fault of our own is counted, left for the next time, and does not stop the others.
+
+        Raises:
+            LedgerUnavailable: The ledger cannot be used.
+        """
+        handled = 0
+        for operation in self._ledger.due(
+            self._clock.wall_s(), limit=self._settings.batch_max, kinds=tuple(self._kinds)
+        ):
+            try:
+                self._handle(operation)
+            except LedgerUnavailable:
+                raise
+            except Exception as error:  # noqa: BLE001  one bad operation must not stop the others; it is counted
+                self._report(Component.SETTLEMENT, error)
+            else:
+                handled += 1
+        return handled
+
+    def serve(self, stop: threading.Event) -> None:
+        """Settle until `stop` is set, waiting `tick_s` whenever nothing was due or the ledger is down."""
+        while not stop.is_set():
+            if self._run_guarded() == 0:
+                stop.wait(self._settings.tick_s)
+
+    def _run_guarded(self) -> int:
+        try:
+            return self.run_once()
+        except LedgerUnavailable as error:
+            self._report(Component.LEDGER, error)
+        except Exception as error:  # noqa: BLE001  the loop outlives any fault of its own; it is counted
+            self._report(Component.SETTLEMENT, error)
+        return 0
+
+    def _handle(self, operation: OpenOperation) -> None:
+        kind = self._kinds[operation.intent.kind]
+        policy = kind.policy(self._policy)
+        run_id = operation.intent.run_id
+        started_s = self._clock.monotonic_s()
+        if is_sampled(run_id, criticality=operation.criticality, routine_sample=policy.routine_sample):
+            result, cause = self._read(kind, operation, window_s=policy.read_back_window_s)
+        else:
+            result, cause = VerificationResult.SKIPPED, None
+        duration_s = self._clock.monotonic_s() - started_s
+        next_poll = next_poll_unix_s(
+            policy,
+            since_unix_s=operation.polled_since_unix_s,
+            now_unix_s=self._clock.wall_s(),
+            deadline_unix_s=operation.deadline_unix_s,
+        )
+        settled = self._ledger.record_verification(operation, result, cause=cause, next_poll_unix_s=next_poll)
+        self._emit(_verified(operation, result, duration_s=duration_s))
+        if settled is not None:
+            self._emit(_settled(settled))
+
+    def _read(
+        self, kind: OperationKind, operation: OpenOperation, *, window_s: float
+    ) -> tuple[VerificationResult, Cause | None]:
+        if kind.verifier is None:
+            return VerificationResult.UNKNOWN, None
+        age_s = max(0.0, self._clock.wall_s() - operation.written_unix_s)
+        question = ReadBack(kind, operation.intent, operation.receipt, age_s=age_s, window_s=window_s)
+        try:
+            answer: Verification = self._asker.ask(kind.verifier, question)
+        except VerifierFailed as error:
+            _LOG.warning("operation %s: its verifier gave no answer: %s", kind.name, error)
+            return VerificationResult.ERROR, None
+        return VerificationResult(answer.effect), answer.cause
+
+    def _report(self, component: Component, error: Exception) -> None:
+        _LOG.error("%s: %s", component, error, exc_info=error)
+        self._emit(InternalErrorCaught(component, type(error).__name__))
+
+
+def _verified(operation: OpenOperation, result: VerificationResult, *, duration_s: float) -> EffectVerified:
+    return EffectVerified(
+        run_id=operation.intent.run_id,
+        workflow=operation.intent.workflow,
+        operation=operation.intent.kind,
+        operation_id=operation.operation_id,
+        criticality=operation.criticality,
+        result=result,
+        duration_s=duration_s,
+    )
+
+
+def _settled(settled: Settled) -> EffectSettled:
+    operation = settled.operation
+    return EffectSettled(
+        run_id=operation.intent.run_id,
+        workflow=operation.intent.workflow,
+        operation=operation.intent.kind,
+        operation_id=operation.operation_id,
+        business_key=operation.intent.key,
+        criticality=operation.criticality,
+        claimed=settled.claimed,
+        effect=settled.effect,
+        cause=settled.cause,
+        origin=settled.origin,
+        false_success=settled.false_success,
+        seconds=settled.seconds,
+    )

@@ -1,0 +1,1 @@
+"""The ready-made verifiers, one module for each way to read another system."""

@@ -1,0 +1,185 @@
+"""The ledger's series: exact, at 0 from the start, absent when the ledger is down."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from prometheus_client import CollectorRegistry, generate_latest
+from sqlalchemy.dialects import sqlite
+
+from handoffwatch import catalogue
+from handoffwatch.ledger import FED, Ledger, LedgerCollector, LedgerSettings, snapshot
+from handoffwatch.outcomes import Claim, SettlementPolicy
+from handoffwatch.vocabulary import Cause, ToolOutcome, VerificationResult
+from support.outcomes import StillClock, open_ledger, refund_intent, refund_receipt
+
+EXPOSITION = Path(__file__).parent / "exposition.txt"
+
+
+@pytest.fixture
+def time() -> StillClock:
+    """Time that stands still."""
+    return StillClock()
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, time: StillClock) -> Iterator[Ledger]:
+    """A ledger with the workflow `refunds`."""
+    opened = open_ledger(tmp_path / "ledger.db", time)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def registry(ledger: Ledger) -> CollectorRegistry:
+    """A registry with the ledger's collector."""
+    made = CollectorRegistry()
+    made.register(LedgerCollector(ledger))
+    return made
+
+
+def file_settings(path: Path) -> LedgerSettings:
+    """Return the settings of a ledger in a file."""
+    return LedgerSettings(url=f"sqlite:///{path}")
+
+
+def exposed(registry: CollectorRegistry) -> str:
+    """Return the exposition without its help lines."""
+    lines = generate_latest(registry).decode().splitlines(keepends=True)
+    return "".join(line for line in lines if not line.startswith("# HELP"))
+
+
+def settle(ledger: Ledger, time: StillClock, key: str, result: VerificationResult) -> None:
+    """Refund, claim and read back one order in a run of its own."""
+    operation_id = ledger.open_operation(refund_intent(key, run_id=f"r-{key}"))
+    ledger.record_receipt(operation_id, ToolOutcome.OK, refund_receipt(key))
+    ledger.record_claim(f"r-{key}", "refunds", Claim.of("done"))
+    (operation,) = ledger.due(time.now_s, limit=1, kinds=("refund",))
+    cause = Cause.MISSING if result is VerificationResult.NOT_LANDED else None
+    ledger.record_verification(operation, result, cause=cause, next_poll_unix_s=time.now_s + 30)
+
+
+def test_collector_shows_the_exact_text_when_one_refund_is_false_and_one_pending(
+    ledger: Ledger, time: StillClock, registry: CollectorRegistry
+) -> None:
+    """Every series of a small history, those at 0 included."""
+    for key in ("1", "2"):
+        operation_id = ledger.open_operation(refund_intent(key, run_id=f"r-{key}"))
+        ledger.record_receipt(operation_id, ToolOutcome.OK, refund_receipt(key))
+        ledger.record_claim(f"r-{key}", "refunds", Claim.of("done"))
+    first, second = ledger.due(time.now_s, limit=10, kinds=("refund",))
+    time.advance(30)
+    ledger.record_verification(first, VerificationResult.NOT_LANDED, cause=Cause.MISSING)
+    ledger.record_verification(second, VerificationResult.PENDING, next_poll_unix_s=time.now_s + 30)
+    assert exposed(registry) == EXPOSITION.read_text().replace("LEDGER", ledger.snapshot().label)
+
+
+def test_collector_shows_every_series_at_zero_when_nothing_happened(registry: CollectorRegistry) -> None:
+    """A counter that is born at 1 never moves an increase; what has no oldest is absent."""
+    lines = [line for line in exposed(registry).splitlines() if not line.startswith("#")]
+    own = {"handoffwatch_collector_success 1.0"}
+    assert {line for line in lines if not line.endswith(" 0.0")} == own
+    names = {line.split("{")[0].split(" ")[0] for line in lines}
+    absent = {catalogue.LEDGER_EFFECTS_OLDEST.full_name, catalogue.LEDGER_CASES_OLDEST.full_name}
+    assert names == {metric.full_name for metric in FED} - absent
+
+
+def test_collector_uses_the_labels_and_help_of_the_catalogue_when_it_is_read(registry: CollectorRegistry) -> None:
+    """Nothing about a metric is written a second time."""
+    text = generate_latest(registry).decode()
+    for metric in FED:
+        assert f"# HELP {metric.full_name} {metric.help}\n" in text
+    for family in registry.collect():
+        for sample in family.samples:
+            assert set(sample.labels) == set(catalogue.BY_NAME[sample.name.removeprefix("handoffwatch_")].label_names)
+
+
+def test_collector_describes_without_reading_when_it_is_registered(tmp_path: Path, time: StillClock) -> None:
+    """Registering must not open the ledger."""
+    ledger = Ledger(file_settings(tmp_path / "absent" / "ledger.db"), policy=SettlementPolicy(), clock=time.clock())
+    described = {family.name for family in LedgerCollector(ledger).describe()}
+    assert {metric.full_name.removesuffix("_total") for metric in FED} == described
+    assert not (tmp_path / "absent").exists()
+
+
+def test_collector_leaves_the_series_out_when_the_ledger_is_down(tmp_path: Path, time: StillClock) -> None:
+    """Absent is not 0: only the collector's own series stay, and the scrape works."""
+    folder = tmp_path / "gone"
+    registry = CollectorRegistry()
+    ledger = Ledger(file_settings(folder / "ledger.db"), policy=SettlementPolicy(), clock=time.clock())
+    registry.register(LedgerCollector(ledger))
+    assert exposed(registry) == (
+        "# TYPE handoffwatch_collector_success gauge\n"
+        "handoffwatch_collector_success 0.0\n"
+        "# TYPE handoffwatch_collector_duration_seconds gauge\n"
+        "handoffwatch_collector_duration_seconds 0.0\n"
+        "# TYPE handoffwatch_collector_regressions_total counter\n"
+        "handoffwatch_collector_regressions_total 0.0\n"
+    )
+    folder.mkdir()
+    assert "handoffwatch_collector_success 1.0" in exposed(registry)
+    ledger.close()
+
+
+def test_collector_renews_the_ledger_id_when_an_older_copy_was_restored(
+    tmp_path: Path, ledger: Ledger, time: StillClock, registry: CollectorRegistry
+) -> None:
+    """The series go on under a new id, so that no rate takes the fall for a reset; it is counted."""
+    settle(ledger, time, "1", VerificationResult.LANDED)
+    ledger.close()
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    shutil.copy(tmp_path / "ledger.db", tmp_path / "backup.db")
+    settle(ledger, time, "2", VerificationResult.LANDED)
+    before = ledger.snapshot()
+    assert "regressions_total 0.0" in exposed(registry)
+    ledger.close()
+    for side in ("ledger.db-wal", "ledger.db-shm"):
+        (tmp_path / side).unlink(missing_ok=True)
+    shutil.copy(tmp_path / "backup.db", tmp_path / "ledger.db")
+    text = exposed(registry)
+    after = ledger.snapshot()
+    assert after.ledger_id != before.ledger_id
+    assert f'ledger="{after.label}"' in text
+    assert f'ledger="{before.label}"' not in text
+    assert "handoffwatch_collector_regressions_total 1.0" in text
+    assert "handoffwatch_collector_regressions_total 1.0" in exposed(registry)
+    assert ledger.snapshot().ledger_id == after.ledger_id
+
+
+def test_collector_shows_equal_series_when_two_exporters_read_one_ledger(
+    tmp_path: Path, ledger: Ledger, time: StillClock, registry: CollectorRegistry
+) -> None:
+    """A second process without registrations of its own shows the same numbers."""
+    settle(ledger, time, "1", VerificationResult.NOT_LANDED)
+    other = Ledger(file_settings(tmp_path / "ledger.db"), policy=SettlementPolicy(), clock=time.clock())
+    bare = CollectorRegistry()
+    bare.register(LedgerCollector(other))
+    assert exposed(bare) == exposed(registry)
+    other.close()
+
+
+@pytest.mark.parametrize(
+    ("statement", "index"),
+    [
+        (snapshot._EFFECTS, "ledger_operations_open"),
+        (snapshot._CLAIMS, "ledger_runs_open"),
+        (snapshot._CASES, "ledger_cases_open"),
+    ],
+)
+def test_scrape_reads_open_rows_alone_when_many_are_settled(
+    ledger: Ledger, statement: sa.Select[*tuple[object, ...]], index: str
+) -> None:
+    """The cost of a scrape does not grow with what was settled."""
+    text = str(statement.compile(dialect=sqlite.dialect(paramstyle="named")))
+    with ledger._database.read() as connection:
+        values = {"now": 1.0, "param_1": 1, "param_2": 0}
+        plan = [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}", values)]
+    assert len(plan) == 1
+    assert index in plan[0]
