@@ -79,9 +79,13 @@ class Crossings:
             to_target = [item for item in list(self._open.values()) if item.key[1] == handoff]
             return to_target[0] if len(to_target) == 1 else None
 
-    def close(self, crossing: Crossing) -> bool:
-        """Take a crossing out; False when it had ended before."""
-        return self._open.pop(crossing.handoff_id, None) is crossing
+    def take(self, handoff: str) -> Crossing | None:
+        """Take an open crossing out, found as `find` does; None when it had ended before."""
+        crossing = self._open.pop(handoff, None)
+        if crossing is None:
+            found = self.find(handoff)
+            crossing = self._open.pop(found.handoff_id, None) if found is not None else None
+        return crossing
 
     def drain(self) -> list[tuple[Crossing, HandoffOutcome]]:
         """Take out everything that is open, with the outcome it has when nothing more will happen."""

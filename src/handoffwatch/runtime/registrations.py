@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from handoffwatch.errors import RegistrationError
-from handoffwatch.handoffs.routes import is_name
-from handoffwatch.outcomes.kind import OperationKind
-from handoffwatch.tools.tool import Tool
+from handoffwatch.values.names import is_name
 from handoffwatch.vocabulary import Mode, ToolsNeed
+
+if TYPE_CHECKING:
+    from handoffwatch.outcomes.kind import OperationKind
+    from handoffwatch.tools.tool import Tool
 
 E = TypeVar("E", bound=StrEnum)
 

@@ -117,6 +117,8 @@ class Run:
             unknown = decision.route == OTHER
             crossing.labels = _ALL_OTHER if unknown else (decision.route, source, target, decision.schema_version)
             self._inspected = True
+            if "check_failed" in decision.reasons:
+                self._recorder.emit(InternalErrorCaught(Component.WATCHDOG, decision.findings[0].sentence))
             if action in (Action.STOP, Action.HOLD):
                 self._stopped = True
             overhead_s = max(0.0, self._clock.monotonic_s() - started_s)
@@ -151,8 +153,8 @@ class Run:
 
     def ended(self, handoff: Step | str, *, error: BaseException | None = None) -> None:
         """Say that the receiver returned, or raised `error`; what is reported twice counts once."""
-        crossing = self._crossings.find(_handoff_id(handoff))
-        if crossing is not None and self._crossings.close(crossing):
+        crossing = self._crossings.take(_handoff_id(handoff))
+        if crossing is not None:
             outcome = HandoffOutcome.DELIVERED if error is None else HandoffOutcome.RECEIVER_FAILED
             self._handoff_ended(crossing, outcome)
 
