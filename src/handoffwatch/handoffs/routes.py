@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -11,6 +10,7 @@ from handoffwatch.decision import Finding
 from handoffwatch.errors import RegistrationError
 from handoffwatch.handoffs.contract import CompiledContract, Contract, compile_contract
 from handoffwatch.handoffs.structure import finding
+from handoffwatch.values.names import folded, is_name
 from handoffwatch.vocabulary import Criticality, Mode
 
 ARROW: Final = "->"
@@ -69,7 +69,7 @@ class Routes:
         route = Route(f"{source}{ARROW}{target}", source, target, criticality, mode, compiled, identity)
         self._by_agents[source, target] = route
         for agent in (source, target):
-            self._agents[_folded(agent)] = agent
+            self._agents[folded(agent)] = agent
         return route
 
     def resolve(self, source: object, target: object, findings: list[Finding]) -> Route | None:
@@ -85,7 +85,7 @@ class Routes:
         unknown = [
             finding("unknown_agent", path, f"{path} must be a registered agent, spelled exactly")
             for path, name in (("source_agent", source), ("target_agent", target))
-            if self._agents.get(_folded(name)) != name
+            if self._agents.get(folded(name)) != name
         ]
         findings += unknown or [
             finding("unknown_route", "target_agent", "no route leads from this sender to this receiver")
@@ -98,7 +98,7 @@ class Routes:
         return route.identity if route is not None else ("task_id",)
 
     def _refuse_lookalike(self, route: str, agent: str) -> None:
-        known = self._agents.get(_folded(agent))
+        known = self._agents.get(folded(agent))
         if known is not None and known != agent:
             raise RegistrationError(
                 f"route {route}: agent {agent!r} collides with the registered agent {known!r}",
@@ -114,18 +114,3 @@ def _agents_of(name: str) -> tuple[str, str]:
             hint='watch.route("planner->executor", contract=Plan)',
         )
     return parts[0], parts[1]
-
-
-def is_name(text: object) -> bool:
-    """Return whether a text can be a label: 1 to 100 printable characters, no white space around, not `other`."""
-    return (
-        isinstance(text, str)
-        and 1 <= len(text) <= 100
-        and text.isprintable()
-        and text == text.strip()
-        and text != "other"
-    )
-
-
-def _folded(name: str) -> str:
-    return re.sub(r"[\W_]+", "", name.casefold()) or name

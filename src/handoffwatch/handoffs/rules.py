@@ -39,12 +39,10 @@ def judge_identity(
 
 def skipped_rules(handoff: Mapping[str, Any], context: HandoffContext) -> tuple[str, ...]:
     """Return the codes of the rules that could not be judged for want of context."""
-    skipped = []
+    no_version = context.context_version is None or handoff.get("context_version") is None
     if context.task_id is None:
-        skipped.append("foreign_task")
-    if context.context_version is None or handoff.get("context_version") is None:
-        skipped.append("stale_context")
-    return tuple(skipped)
+        return ("foreign_task", "stale_context") if no_version else ("foreign_task",)
+    return ("stale_context",) if no_version else ()
 
 
 def judge_completeness(found: list[Finding], handoff: Mapping[str, Any], contract: CompiledContract) -> None:

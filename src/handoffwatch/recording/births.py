@@ -33,6 +33,10 @@ def bear_process(book: Book, *, release: str, semconv: str) -> None:
     for metric in book.metrics:
         if born_with(metric, frozenset()):
             book.bear(metric, {})
+    for metric in book.metrics:
+        for label in metric.labels:
+            if isinstance(label.values, Registered):
+                book.bear(c.LABEL_OVERFLOW, {"metric": metric.name, "label": label.name})
     _bear_handoffs(book, OTHER, OTHER, OTHER, OTHER, mode=Mode.ENFORCE)
     _bear_all(book, frozenset({Registered.TOOL}), {"tool": OTHER})
     _bear_tool_codes(book, OTHER, Safety.UNSAFE)

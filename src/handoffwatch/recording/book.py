@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
 
+from opentelemetry.trace import SpanContext
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.metrics_core import Metric as Family
 
 from handoffwatch.catalogue import LABEL_OVERFLOW, Born, Kind, Metric, Registered
+from handoffwatch.errors import RegistrationError
 from handoffwatch.vocabulary import OTHER
 
-Exemplar = dict[str, str]
+EXEMPLAR_EVERY_S: Final = 1.0
+"""How often a histogram takes an exemplar, unless a larger value comes: a scrape reads only the last of each bucket."""
 
 
 class Book:
@@ -23,10 +26,18 @@ class Book:
     Args:
         registry: Where the metrics are exposed; a Watch has one of its own.
         metrics: The metrics that something feeds; only these are exposed.
+        monotonic_s: The clock that spaces the exemplars.
+
+    Raises:
+        RegistrationError: The registry has a metric of one of these names already.
     """
 
-    def __init__(self, registry: CollectorRegistry, metrics: Iterable[Metric]) -> None:
+    def __init__(
+        self, registry: CollectorRegistry, metrics: Iterable[Metric], *, monotonic_s: Callable[[], float]
+    ) -> None:
         self.metrics = tuple(metrics)
+        self._monotonic_s = monotonic_s
+        self._marked: dict[Any, tuple[float, float]] = {}
         self._parents: dict[str, Any] = {}
         self._children: dict[tuple[str, tuple[str, ...]], Any] = {}
         self._sizes: dict[str, int] = {}
@@ -34,40 +45,37 @@ class Book:
         for metric in self.metrics:
             self._parents[metric.name] = _parent(metric)
             self._sizes[metric.name] = 0
-            registry.register(_WithoutCreated(self._parents[metric.name]))
+            _expose(registry, metric, self._parents[metric.name])
 
     def register(self, kind: Registered, *values: str) -> None:
         """Make `values` label values of this kind."""
         self._registered[kind].update(values)
 
-    def bear(self, metric: Metric, known: Mapping[str, str], **closed: Sequence[str]) -> None:
-        """Create the series of `metric` at 0: the known labels as given, the others over their closed sets.
-
-        Args:
-            metric: The metric.
-            known: Values of registered labels.
-            closed: For a label, fewer values than its closed set.
-        """
-        sets: list[Sequence[str]] = []
-        for label in metric.labels:
-            if label.name in known:
-                sets.append((known[label.name],))
-            else:
-                sets.append(closed.get(label.name) or _closed(label.values))
+    def bear(self, metric: Metric, known: Mapping[str, str]) -> None:
+        """Create the series of `metric` at 0: the known labels as given, the others over their closed sets."""
+        sets = [(known[label.name],) if label.name in known else _closed(label.values) for label in metric.labels]
         for values in itertools.product(*sets):
             self._child(metric, values)
 
     def add(
-        self, metric: Metric, values: tuple[str, ...] = (), amount: float = 1.0, exemplar: Exemplar | None = None
+        self, metric: Metric, values: tuple[str, ...] = (), amount: float = 1.0, sampled: SpanContext | None = None
     ) -> None:
-        """Raise a counter."""
+        """Raise a counter; the sampled span, when given, is its exemplar."""
         child = self._children.get((metric.name, values)) or self._child(metric, values)
-        child.inc(amount, exemplar) if exemplar else child.inc(amount)
+        if sampled is None:
+            child.inc(amount)
+        else:
+            child.inc(amount, _exemplar(sampled))
 
-    def observe(self, metric: Metric, values: tuple[str, ...], value: float, exemplar: Exemplar | None = None) -> None:
-        """Add an observation to a histogram."""
+    def observe(
+        self, metric: Metric, values: tuple[str, ...], value: float, sampled: SpanContext | None = None
+    ) -> None:
+        """Add an observation to a histogram; the sampled span, when given, is its exemplar when one is due."""
         child = self._children.get((metric.name, values)) or self._child(metric, values)
-        child.observe(value, exemplar) if exemplar else child.observe(value)
+        if sampled is None or not self._is_due(child, value):
+            child.observe(value)
+        else:
+            child.observe(value, _exemplar(sampled))
 
     def move(self, metric: Metric, values: tuple[str, ...], amount: float) -> None:
         """Move a gauge up or down."""
@@ -81,6 +89,15 @@ class Book:
         """Count a label value that was folded into `other`."""
         self.add(LABEL_OVERFLOW, (metric.name, label))
 
+    def _is_due(self, child: Any, value: float) -> bool:
+        """Return whether a histogram takes an exemplar: the last is old, or this value is larger."""
+        now_s = self._monotonic_s()
+        marked = self._marked.get(child)
+        if marked is not None and now_s - marked[0] < EXEMPLAR_EVERY_S and value <= marked[1]:
+            return False
+        self._marked[child] = (now_s, value)
+        return True
+
     def _child(self, metric: Metric, values: tuple[str, ...]) -> Any:
         folded = self._folded(metric, values)
         key = (metric.name, folded)
@@ -92,7 +109,7 @@ class Book:
                     for label, value in zip(metric.labels, folded, strict=True)
                 )
                 key = (metric.name, folded)
-                self.overflow(metric, "series_max")
+                self.overflow(metric, metric.labels[0].name)
             parent = self._parents[metric.name]
             child = self._children.setdefault(key, parent.labels(*folded) if folded else parent)
             self._sizes[metric.name] += 1
@@ -125,6 +142,20 @@ class _WithoutCreated:
         for family in self._metric.collect():
             family.samples = [sample for sample in family.samples if not sample.name.endswith("_created")]
             yield family
+
+
+def _expose(registry: CollectorRegistry, metric: Metric, parent: Any) -> None:
+    try:
+        registry.register(_WithoutCreated(parent))
+    except ValueError as error:
+        raise RegistrationError(
+            f"metric {metric.full_name}: the registry has one of this name already",
+            hint="give each Watch a registry of its own: leave `registry` out",
+        ) from error
+
+
+def _exemplar(sampled: SpanContext) -> dict[str, str]:
+    return {"trace_id": format(sampled.trace_id, "032x"), "span_id": format(sampled.span_id, "016x")}
 
 
 def _parent(metric: Metric) -> Counter | Gauge | Histogram:

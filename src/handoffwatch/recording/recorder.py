@@ -7,15 +7,15 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry import trace
-from opentelemetry.trace import Span, Status, StatusCode
+from opentelemetry.trace import Span, SpanContext, Status, StatusCode
 from prometheus_client import CollectorRegistry
 
 from handoffwatch import catalogue as c
 from handoffwatch import events as e
 from handoffwatch.clock import Clock
 from handoffwatch.recording import births
-from handoffwatch.recording.book import Book, Exemplar
-from handoffwatch.recording.logs import LOGGER, log
+from handoffwatch.recording.book import Book
+from handoffwatch.recording.logs import log
 from handoffwatch.recording.samples import FED, FEEDERS
 from handoffwatch.recording.spans import ATTRIBUTES, CHECKS, SEMCONV, Attributes, error_type
 from handoffwatch.vocabulary import Component, Criticality, DropCause, Mode, Safety, Signal, ToolsNeed
@@ -60,7 +60,7 @@ class Recorder:
         clock: Clock,
         settings: RecordingSettings,
     ) -> None:
-        self._book = Book(registry, FED)
+        self._book = Book(registry, FED, monotonic_s=clock.monotonic_s)
         self._clock = clock
         self._exemplars = settings.exemplars
         self._own_provider: Any = None
@@ -85,19 +85,19 @@ class Recorder:
 
     def close(self, span: Span, event: e.Event) -> None:
         """End `span` with the attributes of `event` and record the event."""
-        exemplar: Exemplar | None = None
+        sampled: SpanContext | None = None
         try:
             if span.is_recording():
-                exemplar = self._finish(span, event)
+                sampled = self._finish(span, event)
             span.end()
         except Exception as error:  # noqa: BLE001 - as above
             self._failed(error)
-        self._count(event, exemplar)
+        self._count(event, sampled)
 
     def emit(self, event: e.Event) -> None:
         """Record an event that has no scope; a check gets its span now, after the fact. Never raises."""
         check = CHECKS.get(type(event))
-        exemplar: Exemplar | None = None
+        sampled: SpanContext | None = None
         if check is not None:
             try:
                 name, attributes, duration_s = check(event)
@@ -105,11 +105,11 @@ class Recorder:
                 start_ns = end_ns - int(duration_s * 1e9)
                 span = self._tracer.start_span(name, attributes=attributes, start_time=start_ns)
                 if span.is_recording():
-                    exemplar = self._exemplar(span)
+                    sampled = self._sampled(span)
                     span.end(end_ns)
             except Exception as error:  # noqa: BLE001 - as above
                 self._failed(error)
-        self._count(event, exemplar)
+        self._count(event, sampled)
 
     def overflow(self, metric: c.Metric, label: str) -> None:
         """Count a name that nobody registered."""
@@ -140,31 +140,31 @@ class Recorder:
             atexit.unregister(self.close_spans)
             provider.shutdown()
 
-    def _finish(self, span: Span, event: e.Event) -> Exemplar | None:
+    def _finish(self, span: Span, event: e.Event) -> SpanContext | None:
         attributes = ATTRIBUTES.get(type(event))
         if attributes is not None:
             span.set_attributes(attributes(event))
         failed = error_type(event)
         if failed is not None:
             span.set_status(Status(StatusCode.ERROR, failed))
-        return self._exemplar(span)
+        return self._sampled(span)
 
-    def _exemplar(self, span: Span) -> Exemplar | None:
+    def _sampled(self, span: Span) -> SpanContext | None:
+        """Return what exemplars are made of, or None when they are off or the span is not sampled."""
         context = span.get_span_context()
-        if not (self._exemplars and context.trace_flags.sampled):
-            return None
-        return {"trace_id": format(context.trace_id, "032x"), "span_id": format(context.span_id, "016x")}
+        return context if self._exemplars and context.trace_flags.sampled else None
 
-    def _count(self, event: e.Event, exemplar: Exemplar | None) -> None:
+    def _count(self, event: e.Event, sampled: SpanContext | None) -> None:
         try:
-            FEEDERS[type(event)](self._book, event, exemplar)
+            FEEDERS[type(event)](self._book, event, sampled)
             log(event)
         except Exception as error:  # noqa: BLE001 - recording never breaks the host
             self._failed(error)
 
     def _failed(self, error: Exception) -> None:
-        self._book.add(c.INTERNAL_ERRORS, (Component.RECORDING,))
-        LOGGER.error("internal error: component=recording error=%s", type(error).__name__)
+        caught = e.InternalErrorCaught(Component.RECORDING, type(error).__name__)
+        FEEDERS[e.InternalErrorCaught](self._book, caught, None)
+        log(caught)
 
     def _spans_dropped(self, cause: DropCause, spans: int) -> None:
         self._book.add(c.TELEMETRY_DROPPED, (Signal.SPANS, cause), spans)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
+from opentelemetry.trace import SpanContext
+
 from handoffwatch import catalogue as c
 from handoffwatch import events as e
-from handoffwatch.recording.book import Book, Exemplar
-from handoffwatch.vocabulary import OTHER, AttemptKind, Component, ToolOutcome, Verdict
+from handoffwatch.recording.book import Book
+from handoffwatch.vocabulary import OTHER, AttemptKind, ToolOutcome, Verdict
 
 _E = TypeVar("_E")
-Feeder = Callable[[Book, Any, "Exemplar | None"], None]
+Feeder = Callable[[Book, Any, "SpanContext | None"], None]
 
 FEEDERS: Final[dict[type, Feeder]] = {}
 """By the event's class: what raises its samples."""
@@ -19,8 +21,8 @@ FEEDERS: Final[dict[type, Feeder]] = {}
 _FEEDS: Final[dict[type, tuple[c.Metric, ...]]] = {}
 
 
-def _feeds(event: type[_E], *metrics: c.Metric) -> Callable[[Callable[[Book, _E, Exemplar | None], None]], None]:
-    def register(feeder: Callable[[Book, _E, Exemplar | None], None]) -> None:
+def _feeds(event: type[_E], *metrics: c.Metric) -> Callable[[Callable[[Book, _E, SpanContext | None], None]], None]:
+    def register(feeder: Callable[[Book, _E, SpanContext | None], None]) -> None:
         FEEDERS[event] = feeder
         _FEEDS[event] = metrics
 
@@ -28,7 +30,7 @@ def _feeds(event: type[_E], *metrics: c.Metric) -> Callable[[Callable[[Book, _E,
 
 
 @_feeds(e.RunStarted, c.RUNS_STARTED)
-def _run_started(book: Book, event: e.RunStarted, exemplar: Exemplar | None) -> None:
+def _run_started(book: Book, event: e.RunStarted, sampled: SpanContext | None) -> None:
     book.add(c.RUNS_STARTED, (event.workflow,))
     book.move(c.RUNS_IN_PROGRESS, (event.workflow,), 1)
 
@@ -40,13 +42,13 @@ def _run_started(book: Book, event: e.RunStarted, exemplar: Exemplar | None) -> 
     c.RUNS_UNRECOVERED,
     c.RUNS_UNINSPECTED,
 )
-def _run_ended(book: Book, event: e.RunEnded, exemplar: Exemplar | None) -> None:
+def _run_ended(book: Book, event: e.RunEnded, sampled: SpanContext | None) -> None:
     book.add(c.RUNS, (event.workflow, event.tools, event.outcome))
     book.move(c.RUNS_IN_PROGRESS, (event.workflow,), -1)
     if event.zero_success is not None:
-        book.add(c.RUNS_WITHOUT_TOOL_SUCCESS, (event.workflow, event.tools, event.zero_success), exemplar=exemplar)
+        book.add(c.RUNS_WITHOUT_TOOL_SUCCESS, (event.workflow, event.tools, event.zero_success), sampled=sampled)
     if event.unrecovered_tool_failure:
-        book.add(c.RUNS_UNRECOVERED, (event.workflow,), exemplar=exemplar)
+        book.add(c.RUNS_UNRECOVERED, (event.workflow,), sampled=sampled)
     if not event.inspected:
         book.add(c.RUNS_UNINSPECTED, (event.workflow,))
 
@@ -59,19 +61,17 @@ def _run_ended(book: Book, event: e.RunEnded, exemplar: Exemplar | None) -> None
     c.HANDOFF_REPAIRS,
     c.HANDOFF_OVERHEAD,
 )
-def _handoff_inspected(book: Book, event: e.HandoffInspected, exemplar: Exemplar | None) -> None:
+def _handoff_inspected(book: Book, event: e.HandoffInspected, sampled: SpanContext | None) -> None:
     decision, labels = event.decision, event.labels
     kind = AttemptKind.FIRST if decision.attempt == 1 else AttemptKind.REPAIR
     tried = (*labels, decision.mode, kind)
     book.add(c.HANDOFF_INSPECTIONS, tried)
-    book.observe(c.HANDOFF_OVERHEAD, (labels[0],), event.overhead_s, exemplar)
+    book.observe(c.HANDOFF_OVERHEAD, (labels[0],), event.overhead_s, sampled)
     if decision.verdict is Verdict.BLOCKED:
-        book.add(c.HANDOFF_BLOCKS, tried, exemplar=exemplar)
+        book.add(c.HANDOFF_BLOCKS, tried, sampled=sampled)
     if decision.findings:
         for code, reaction in {finding.code: finding.reaction for finding in decision.findings}.items():
             book.add(c.HANDOFF_FINDINGS, (*labels, decision.mode, code, reaction))
-            if code == "check_failed":
-                book.add(c.INTERNAL_ERRORS, (Component.WATCHDOG,))
     if event.repair is not None:
         book.add(c.HANDOFF_REPAIRS, (*labels, event.repair))
     if labels[0] == OTHER:
@@ -79,56 +79,56 @@ def _handoff_inspected(book: Book, event: e.HandoffInspected, exemplar: Exemplar
 
 
 @_feeds(e.HandoffEnded, c.HANDOFFS, c.HANDOFF_ATTEMPTS)
-def _handoff_ended(book: Book, event: e.HandoffEnded, exemplar: Exemplar | None) -> None:
+def _handoff_ended(book: Book, event: e.HandoffEnded, sampled: SpanContext | None) -> None:
     book.add(c.HANDOFFS, (*event.labels, event.outcome))
     book.observe(c.HANDOFF_ATTEMPTS, (event.labels[0],), event.attempts)
 
 
 @_feeds(e.ToolCallStarted, c.TOOL_CALLS)
-def _tool_call_started(book: Book, event: e.ToolCallStarted, exemplar: Exemplar | None) -> None:
+def _tool_call_started(book: Book, event: e.ToolCallStarted, sampled: SpanContext | None) -> None:
     book.add(c.TOOL_CALLS, (event.tool,))
 
 
 @_feeds(e.ToolAttempted, c.TOOL_ATTEMPTS)
-def _tool_attempted(book: Book, event: e.ToolAttempted, exemplar: Exemplar | None) -> None:
+def _tool_attempted(book: Book, event: e.ToolAttempted, sampled: SpanContext | None) -> None:
     book.add(c.TOOL_ATTEMPTS, (event.tool, event.code))
 
 
 @_feeds(e.ToolCallEnded, c.TOOL_CALLS_ENDED, c.TOOL_FAILURES, c.TOOL_DURATION, c.TOOL_RETRY_WAIT)
-def _tool_call_ended(book: Book, event: e.ToolCallEnded, exemplar: Exemplar | None) -> None:
+def _tool_call_ended(book: Book, event: e.ToolCallEnded, sampled: SpanContext | None) -> None:
     book.add(c.TOOL_CALLS_ENDED, (event.tool, event.outcome))
-    book.observe(c.TOOL_DURATION, (event.tool,), event.duration_s, exemplar)
+    book.observe(c.TOOL_DURATION, (event.tool,), event.duration_s, sampled)
     if event.outcome is ToolOutcome.FAILED and event.code is not None and event.failure_class is not None:
-        book.add(c.TOOL_FAILURES, (event.tool, event.code, event.failure_class), exemplar=exemplar)
+        book.add(c.TOOL_FAILURES, (event.tool, event.code, event.failure_class), sampled=sampled)
     if event.wait_s:
         book.add(c.TOOL_RETRY_WAIT, (event.tool,), event.wait_s)
 
 
 @_feeds(e.GuardChecked, c.GUARD_CHECKS, c.GUARD_BLOCKS)
-def _guard_checked(book: Book, event: e.GuardChecked, exemplar: Exemplar | None) -> None:
+def _guard_checked(book: Book, event: e.GuardChecked, sampled: SpanContext | None) -> None:
     book.add(c.GUARD_CHECKS, (event.workflow, event.mode))
     if event.reason is not None:
-        book.add(c.GUARD_BLOCKS, (event.workflow, event.mode, event.reason), exemplar=exemplar)
+        book.add(c.GUARD_BLOCKS, (event.workflow, event.mode, event.reason), sampled=sampled)
 
 
 @_feeds(e.CheckBypassed, c.CHECKS_BYPASSED)
-def _check_bypassed(book: Book, event: e.CheckBypassed, exemplar: Exemplar | None) -> None:
+def _check_bypassed(book: Book, event: e.CheckBypassed, sampled: SpanContext | None) -> None:
     book.add(c.CHECKS_BYPASSED, (event.check, event.name, event.cause))
 
 
 @_feeds(e.EffectVerified, c.VERIFICATIONS, c.VERIFICATION_SECONDS)
-def _effect_verified(book: Book, event: e.EffectVerified, exemplar: Exemplar | None) -> None:
+def _effect_verified(book: Book, event: e.EffectVerified, sampled: SpanContext | None) -> None:
     book.add(c.VERIFICATIONS, (event.operation, event.result))
-    book.observe(c.VERIFICATION_SECONDS, (event.operation,), event.duration_s, exemplar)
+    book.observe(c.VERIFICATION_SECONDS, (event.operation,), event.duration_s, sampled)
 
 
 @_feeds(e.EffectSettled, c.SETTLEMENT_SECONDS)
-def _effect_settled(book: Book, event: e.EffectSettled, exemplar: Exemplar | None) -> None:
-    book.observe(c.SETTLEMENT_SECONDS, (event.operation,), event.seconds, exemplar)
+def _effect_settled(book: Book, event: e.EffectSettled, sampled: SpanContext | None) -> None:
+    book.observe(c.SETTLEMENT_SECONDS, (event.operation,), event.seconds, sampled)
 
 
 @_feeds(e.InternalErrorCaught, c.INTERNAL_ERRORS)
-def _internal_error_caught(book: Book, event: e.InternalErrorCaught, exemplar: Exemplar | None) -> None:
+def _internal_error_caught(book: Book, event: e.InternalErrorCaught, sampled: SpanContext | None) -> None:
     book.add(c.INTERNAL_ERRORS, (event.component,))
 
 

@@ -35,7 +35,6 @@ VERIFY_EFFECT: Final = "verify_effect"
 def handoff_attributes(event: e.HandoffInspected) -> Attributes:
     """Return the attributes of an inspected attempt."""
     decision = event.decision
-    blocked = decision.verdict is Verdict.BLOCKED
     attributes: dict[str, Attribute] = {
         OPERATION_NAME: HANDOFF,
         AGENT_NAME: event.source,
@@ -56,8 +55,9 @@ def handoff_attributes(event: e.HandoffInspected) -> Attributes:
         "handoffwatch.handoff.mode": decision.mode,
         "handoffwatch.handoff.action": event.action,
         "handoffwatch.handoff.overhead": event.overhead_s,
-        KEEP: blocked,
     }
+    if decision.verdict is Verdict.BLOCKED:
+        attributes[KEEP] = True
     if decision.findings:
         attributes["handoffwatch.handoff.reasons"] = tuple(decision.reasons)
         attributes["handoffwatch.handoff.paths"] = tuple(decision.paths[:20])
