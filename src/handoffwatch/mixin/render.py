@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from handoffwatch.mixin.overview import UID, overview
+from handoffwatch.mixin.reference import metrics_page
 from handoffwatch.mixin.rules import render_rules
 from handoffwatch.mixin.values import Values
 
@@ -15,9 +16,10 @@ DASHBOARDS: Final = PurePosixPath("dashboards")
 
 
 def render(values: Values) -> dict[PurePosixPath, str]:
-    """Return the text of every rule file and dashboard by its path; equal values give equal text."""
+    """Return the text of every rule file, dashboard and page by its path; equal values give equal text."""
     files = {RULES / name: text for name, text in render_rules(values, overview_uid=UID).items()}
     files[DASHBOARDS / "overview.json"] = json.dumps(overview(values), indent=2, ensure_ascii=False) + "\n"
+    files[PurePosixPath("docs/metrics.md")] = metrics_page()
     return files
 
 
