@@ -124,6 +124,7 @@ _WORKFLOW: Final = Label("workflow", Registered.WORKFLOW)
 _TOOL: Final = Label("tool", Registered.TOOL)
 _OPERATION: Final = Label("operation", Registered.OPERATION)
 _LEDGER: Final = Label("ledger", Registered.LEDGER)
+_COLLECTOR: Final = Label("collector", (v.Component.LEDGER,))
 _MODE: Final = _closed("mode", v.Mode)
 _CRITICALITY: Final = _closed("criticality", v.Criticality)
 _TOOLS_NEED: Final = _closed("tools", v.ToolsNeed)
@@ -296,13 +297,13 @@ INTERNAL_ERRORS: Final = _metric(
 )  # fmt: skip
 CLOCK_SKEW: Final = _metric("clock_skew_total", _C, "Times from elsewhere that lie in the future.", "HandoffInspected")
 COLLECTOR_SUCCESS: Final = _metric(
-    "collector_success", _G, "Whether the last reading of the ledger worked.", Source.PROCESS
+    "collector_success", _G, "Whether the last reading of the ledger worked.", Source.PROCESS, _COLLECTOR
 )
 COLLECTOR_DURATION: Final = _metric(
-    "collector_duration_seconds", _G, "Time of the last reading of the ledger.", Source.PROCESS
+    "collector_duration_seconds", _G, "Time of the last reading of the ledger.", Source.PROCESS, _COLLECTOR
 )
 COLLECTOR_REGRESSIONS: Final = _metric(
-    "collector_regressions_total", _C, "Ledger values that fell between two scrapes.", Source.PROCESS
+    "collector_regressions_total", _C, "Ledger values that fell between two scrapes.", Source.PROCESS, _COLLECTOR
 )
 CONFIG_RELOAD_SUCCESSFUL: Final = _metric(
     "config_last_reload_successful", _G, "Whether the last reload of the configuration worked.", Source.PROCESS

@@ -135,7 +135,7 @@ class CheckBypassed(NamedTuple):
 
 
 class EffectVerified(NamedTuple):
-    """One read-back of an operation ended."""
+    """One read-back of an operation ended. `traceparent` names the run's span; empty when it had none."""
 
     run_id: str
     workflow: str
@@ -144,6 +144,7 @@ class EffectVerified(NamedTuple):
     criticality: Criticality
     result: VerificationResult
     duration_s: float
+    traceparent: str = ""
 
 
 class EffectSettled(NamedTuple):

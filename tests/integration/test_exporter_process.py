@@ -106,7 +106,7 @@ def test_exporter_serves_ledger_series_only_when_it_has_no_app(tmp_path: Path) -
     assert f'handoffwatch_ledger_claims_total{{claimed="done",ledger="{label}",workflow="refunds"}} 1.0' in metrics.body
     assert f'handoffwatch_ledger_claims_open{{claimed="done",ledger="{label}",workflow="refunds"}} 1.0' in metrics.body
     assert 'effect="landed",ledger="' in metrics.body
-    assert "handoffwatch_collector_success 1.0" in metrics.body
+    assert 'handoffwatch_collector_success{collector="ledger"} 1.0' in metrics.body
     assert f"<code>{label}</code>" in page.body
     assert BARE in page.body
     assert "<td>refunds</td><td>refund</td><td>critical</td>" in page.body
@@ -195,11 +195,11 @@ def test_exporter_is_not_ready_until_its_ledger_can_be_read(tmp_path: Path) -> N
     assert (down[0].status, down[0].body) == (503, f"handoffwatch is not ready: {problem}\n")
     assert (down[1].status, down[1].body) == (200, "handoffwatch is healthy\n")
     assert down[2].status == 200
-    assert "handoffwatch_collector_success 0.0" in down[2].body
+    assert 'handoffwatch_collector_success{collector="ledger"} 0.0' in down[2].body
     assert page.status == 200
     assert f"not readable: {problem}" in page.body
     assert (up[0].status, up[0].body) == (200, "handoffwatch is ready\n")
-    assert "handoffwatch_collector_success 1.0" in up[1].body
+    assert 'handoffwatch_collector_success{collector="ledger"} 1.0' in up[1].body
 
 
 @pytest.mark.parametrize("path", ["/", "/metrics", "/-/healthy", "/-/ready", "/none"])

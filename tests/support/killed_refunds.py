@@ -49,8 +49,7 @@ def main(path: str, kill_at: int) -> None:
         if seen == kill_at:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    sa.event.listen(sa.Engine, "before_cursor_execute", count)
-    sa.event.listen(sa.Engine, "commit", count)
+    sa.event.listen(sa.Engine, "connect", lambda connection, _: connection.set_trace_callback(count))
     time = StillClock()
     refund_all(open_ledger(Path(path), time), time)
     print(seen)

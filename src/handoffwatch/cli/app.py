@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from handoffwatch.cli import demo, mixin
+from handoffwatch.cli import case, demo, mixin
 from handoffwatch.cli.report import exit_code, report
 from handoffwatch.errors import HandoffwatchError
 
@@ -18,6 +18,7 @@ app = typer.Typer(
     add_completion=True,
     pretty_exceptions_enable=False,
 )
+app.add_typer(case.app, name="case")
 app.add_typer(mixin.app, name="mixin")
 
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import json
-import sqlite3
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -30,6 +27,7 @@ WORKERS: Final = 4
 
 _SERVE: Final = "from handoffwatch.cli import main; main()"
 _POLL_S: Final = 0.1
+_FACTS: Final = ("business_key", "cause", "origin")
 
 Progress = Callable[[int], None]
 """Called with the number of runs that have ended, from the workers' threads."""
@@ -129,10 +127,10 @@ class Northwind:
 
     def false_successes(self) -> list[FalseSuccess]:
         """Return the cases of false success in handoffwatch's ledger, in the order of the runs."""
-        query = "SELECT run_id, facts FROM ledger_cases WHERE kind = 'false_success' ORDER BY run_id"
-        with closing(sqlite3.connect(f"file:{self.folder / 'ledger.db'}?mode=ro", uri=True)) as connection:
-            cases = [(run_id, json.loads(facts)) for run_id, facts in connection.execute(query)]
-        return [FalseSuccess(run_id, case["business_key"], case["cause"], case["origin"]) for run_id, case in cases]
+        assert self._desk is not None
+        cases = [case for case in self._desk.watch.ledger.cases(open_only=False) if case.kind == "false_success"]
+        cases.sort(key=lambda case: case.run_id)
+        return [FalseSuccess(case.run_id, *(str(case.facts[name]) for name in _FACTS)) for case in cases]
 
     def workload_page(self) -> Page:
         """Return the series of this process."""

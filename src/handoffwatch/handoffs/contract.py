@@ -9,12 +9,15 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from pydantic_core import SchemaSerializer, SchemaValidator
 
 from handoffwatch.errors import RegistrationError
+from handoffwatch.handoffs.closed import closed_validator
+from handoffwatch.values.names import is_name
 
 
 class Contract(BaseModel):
     """Base of a team's contracts: the payload of a handoff, only what the receiver needs.
 
-    Strict on the wire: text is not turned into numbers, and unknown fields block. Class keywords:
+    Strict on the wire: text is not turned into numbers, and unknown fields block. Class keywords, which a subclass
+    inherits:
 
         version: The schema version, text or integer; "1" unless said.
         needs_results: Whether `payload.results` must hold at least one item (a search may find nothing elsewhere).
@@ -36,17 +39,33 @@ class Contract(BaseModel):
     contract_identity: ClassVar[str] = "task_id"
 
     def __init_subclass__(
-        cls, *, version: str | int = "1", needs_results: bool = False, identity: str = "task_id", **kwargs: Any
+        cls,
+        *,
+        version: str | int | None = None,
+        needs_results: bool | None = None,
+        identity: str | None = None,
+        **kwargs: Any,
     ) -> None:
         super().__init_subclass__(**kwargs)
-        if isinstance(version, bool) or not str(version).strip():
-            raise RegistrationError(
-                f"contract {cls.__name__}: version: must be a text that is not blank, got {type(version).__name__}",
-                hint=f'write `class {cls.__name__}(Contract, version="1")`',
-            )
-        cls.contract_version = str(version)
-        cls.contract_needs_results = needs_results
-        cls.contract_identity = identity
+        if version is not None:
+            if isinstance(version, bool) or not isinstance(version, str | int) or not is_name(str(version)):
+                raise cls._refused("version", "a text of 1 to 100 printable characters", version, 'version="1"')
+            cls.contract_version = str(version)
+        if needs_results is not None:
+            if not isinstance(needs_results, bool):
+                raise cls._refused("needs_results", "True or False", needs_results, "needs_results=True")
+            cls.contract_needs_results = needs_results
+        if identity is not None:
+            if not isinstance(identity, str) or not all(identity.split(".")):
+                raise cls._refused("identity", "a path such as payload.order_id", identity, 'identity="task_id"')
+            cls.contract_identity = identity
+
+    @classmethod
+    def _refused(cls, keyword: str, rule: str, got: object, example: str) -> RegistrationError:
+        return RegistrationError(
+            f"contract {cls.__name__}: {keyword}: must be {rule}, got {type(got).__name__}",
+            hint=f"write `class {cls.__name__}(Contract, {example})`",
+        )
 
 
 class Envelope(BaseModel):
@@ -72,14 +91,19 @@ class Envelope(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class CompiledContract:
-    """A contract ready to judge: the validator and the serialiser of the envelope around it."""
+    """A contract ready to judge: the validators and the serialiser of the envelope around it.
+
+    `closed` judges a dict as it is; None when only its JSON text can be judged.
+    """
 
     version: str
     fields: frozenset[str]
+    required: frozenset[str]
     needs_results: bool
     identity: tuple[str, ...]
     validator: SchemaValidator
     serializer: SchemaSerializer
+    closed: SchemaValidator | None
 
 
 def compile_contract(contract: type[Contract]) -> CompiledContract:
@@ -97,10 +121,12 @@ def compile_contract(contract: type[Contract]) -> CompiledContract:
     return CompiledContract(
         version=contract.contract_version,
         fields=frozenset(contract.model_fields),
+        required=frozenset(name for name, field in contract.model_fields.items() if field.is_required()),
         needs_results=contract.contract_needs_results,
         identity=tuple(contract.contract_identity.split(".")),
         validator=model.__pydantic_validator__,  # type: ignore[arg-type]
         serializer=model.__pydantic_serializer__,
+        closed=closed_validator(model),
     )
 
 
@@ -109,8 +135,10 @@ def compile_envelope() -> CompiledContract:
     return CompiledContract(
         version="",
         fields=frozenset(),
+        required=frozenset(),
         needs_results=False,
         identity=("task_id",),
         validator=Envelope.__pydantic_validator__,  # type: ignore[arg-type]
         serializer=Envelope.__pydantic_serializer__,
+        closed=None,
     )

@@ -53,7 +53,9 @@ class Routes:
                 hint="register each route once; give several schema versions as a list: contract=[V1, V2]",
             )
         for agent in (source, target):
-            self._refuse_lookalike(name, agent)
+            self._refuse_lookalike(name, agent, self._agents.get(folded(agent)))
+        if folded(source) == folded(target):
+            self._refuse_lookalike(name, target, source)
         compiled: dict[str, CompiledContract] = {}
         for contract in contracts:
             ready = compile_contract(contract)
@@ -79,7 +81,7 @@ class Routes:
         """
         if not isinstance(source, str) or not isinstance(target, str):
             return None
-        route = self._by_agents.get((source, target))
+        route = self.find(source, target)
         if route is not None:
             return route
         unknown = [
@@ -92,13 +94,17 @@ class Routes:
         ]
         return None
 
+    def find(self, source: str, target: str) -> Route | None:
+        """Return the route between two agents, by their exact names."""
+        return self._by_agents.get((source, target))
+
     def identity_path(self, source: str, target: str) -> tuple[str, ...]:
         """Return the path whose value the attempts of one handoff share; `task_id` for an unknown route."""
-        route = self._by_agents.get((source, target))
+        route = self.find(source, target)
         return route.identity if route is not None else ("task_id",)
 
-    def _refuse_lookalike(self, route: str, agent: str) -> None:
-        known = self._agents.get(folded(agent))
+    @staticmethod
+    def _refuse_lookalike(route: str, agent: str, known: str | None) -> None:
         if known is not None and known != agent:
             raise RegistrationError(
                 f"route {route}: agent {agent!r} collides with the registered agent {known!r}",

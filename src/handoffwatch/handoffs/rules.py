@@ -57,8 +57,14 @@ def judge_completeness(found: list[Finding], handoff: Mapping[str, Any], contrac
         )
     if status == "failed" and is_blank(payload.get("error")):
         found.append(finding("missing_error", "payload.error", "payload.error must say what failed"))
-    if contract.needs_results and status != "failed" and payload.get("results") == []:
+    if contract.needs_results and status != "failed" and _has_no_results(payload, contract):
         found.append(finding("empty_results", "payload.results", "payload.results must hold at least one item"))
+
+
+def _has_no_results(payload: Mapping[str, Any], contract: CompiledContract) -> bool:
+    """Return whether there is nothing to go on; a required field that is missing or null has its own finding."""
+    results = payload.get("results")
+    return results == [] or (results is None and "results" not in contract.required)
 
 
 def is_blank(value: object) -> bool:

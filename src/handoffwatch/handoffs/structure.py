@@ -57,14 +57,16 @@ def finding(code: str, path: str, sentence: str) -> Finding:
 
 
 def kind_of(value: object) -> str:
-    """Return what kind of JSON value this is, in words; never the value."""
-    return _JSON_KINDS.get(type(value), type(value).__name__)
+    """Return what kind of JSON value this is, in words, or the name of its class; never the value."""
+    return _JSON_KINDS.get(type(value)) or str(type.__dict__["__name__"].__get__(type(value)))
 
 
 def dotted(parts: Iterable[str | int]) -> str:
     """Return a path in dots, bounded and printable; `$` is the whole handoff."""
     text = ".".join(str(part) for part in parts)[:PATH_CHARACTERS_MAX]
-    return text.encode("utf-8", "replace").decode() or "$"
+    if not text.isprintable():
+        text = "".join(character if character.isprintable() else "?" for character in text)
+    return text or "$"
 
 
 def findings_of_faults(faults: Iterable[Fault]) -> list[Finding]:
@@ -89,7 +91,7 @@ def findings_of_error(error: ValidationError, raw: Mapping[str, Any]) -> list[Fi
 
 def _code(detail: ErrorDetails) -> str:
     kind = detail["type"]
-    if kind in {"missing", "missing_argument"}:
+    if kind == "missing":
         return "missing_field"
     if kind == "extra_forbidden":
         return "unknown_field"

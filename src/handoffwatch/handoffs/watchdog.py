@@ -12,15 +12,12 @@ from handoffwatch.clock import Clock
 from handoffwatch.decision import Decision, Finding, is_retryable, verdict_of, worst_severity
 from handoffwatch.handoffs.context import NO_CONTEXT, HandoffContext
 from handoffwatch.handoffs.contract import CompiledContract, compile_envelope
+from handoffwatch.handoffs.reading import PAYLOAD_BYTES_MAX, read_handoff
 from handoffwatch.handoffs.routes import Route, Routes
 from handoffwatch.handoffs.rules import judge_completeness, judge_identity, skipped_rules
-from handoffwatch.handoffs.structure import finding, findings_of_error, findings_of_faults, kind_of
-from handoffwatch.values.json_text import decode, encode, find_faults, may_hide_numbers
+from handoffwatch.handoffs.structure import finding, findings_of_error, kind_of
+from handoffwatch.values.json_text import decode, encode, is_encodable
 from handoffwatch.vocabulary import OTHER, Mode, Verdict
-
-PAYLOAD_BYTES_MAX: Final = 1024 * 1024
-"""The largest handoff that is judged, as JSON text. Source: DESIGN section 11."""
-
 
 _NO_ID: Final = (None, "")
 _PASSING: Final = (Verdict.ALLOWED, Verdict.WARNED)
@@ -64,50 +61,80 @@ class Watchdog:
             All findings at once. An error inside a check or contract is the finding `check_failed`, which blocks.
         """
         started_s = self._clock.monotonic_s()
-        context = context or NO_CONTEXT
-        route: Route | None = None
+        known = context if isinstance(context, HandoffContext) else NO_CONTEXT
+        handoff_id, route = "", None
         try:
+            if context is not None and known is not context:
+                raise TypeError("the context must be a HandoffContext")
+            if type(raw) is dict:
+                quick = self._quick(raw, expected_source, expected_target, known, started_s)
+                if quick is not None:
+                    return quick
             findings: list[Finding] = []
-            handoff, text = self._read(raw, context, findings)
+            received, received_text = read_handoff(raw, findings)
+            handoff, text = self._identified(received, received_text, known, findings)
+            handoff_id = self._id_of(handoff, known)
             route = self.routes.resolve(
                 expected_source or handoff.get("source_agent"), expected_target or handoff.get("target_agent"), findings
             )
             contract = self._contract(handoff, route, findings)
             judge_identity(
-                findings, handoff, expected_source=expected_source, expected_target=expected_target, context=context
+                findings, handoff, expected_source=expected_source, expected_target=expected_target, context=known
             )
-            normalized = self._validate(handoff, text, contract, context, findings)
-            handoff_id = handoff.get("handoff_id")
+            normalized = self._validate(handoff, text, contract, known, findings)
+            if route is not None and route.mode is Mode.SHADOW:
+                normalized = decode(received_text) if received_text else None
             return self._decide(
-                handoff if text else None,
                 findings,
                 normalized,
-                handoff_id if isinstance(handoff_id, str) and handoff_id else self._id(context),
+                handoff_id,
                 route,
                 contract.version,
-                context,
-                skipped_rules(handoff, context),
+                known.attempt,
+                skipped_rules(handoff, known),
                 started_s,
             )
         except Exception as error:  # noqa: BLE001 - our own fault fails closed; recording counts it by its code
-            failed = finding("check_failed", "$", f"a check raised {type(error).__name__}, so nothing was proven")
-            return self._decide(None, [failed], None, self._id(context), route, "", context, (), started_s)
+            failed = finding("check_failed", "$", f"a check raised {kind_of(error)}, so nothing was proven")
+            return self._decide([failed], None, handoff_id or self._id(known), route, "", known.attempt, (), started_s)
 
-    def _read(self, raw: object, context: HandoffContext, findings: list[Finding]) -> tuple[dict[str, Any], bytes]:
-        """Return the handoff as a plain object with its id filled in, and its JSON text; empty when it has none."""
-        value = raw
-        if type(raw) is not dict and isinstance(raw, str | bytes | bytearray):
-            try:
-                value = decode(bytes(raw) if isinstance(raw, bytearray) else raw)
-            except ValueError:
-                findings.append(finding("unparsable_text", "$", "the handoff must be one complete JSON object"))
-                return {}, b""
-        text = self._encode(value, findings)
-        handoff = value if type(value) is dict else decode(text) if text else {}
-        if not isinstance(handoff, dict):
-            sentence = f"the handoff must be an object, and is {kind_of(handoff)}"
-            findings.append(finding("type_mismatch", "$", sentence))
-            return {}, b""
+    def _quick(
+        self, raw: dict[str, Any], source: str | None, target: str | None, context: HandoffContext, started_s: float
+    ) -> Decision | None:
+        """Return the decision about a handoff that has nothing wrong; None when it must be looked at with care."""
+        sent_from, sent_to = raw.get("source_agent"), raw.get("target_agent")
+        version, handoff_id = raw.get("schema_version"), raw.get("handoff_id")
+        if not type(sent_from) is type(sent_to) is type(version) is type(handoff_id) is str:
+            return None
+        route = self.routes.find(sent_from, sent_to)
+        if route is None or route.mode is Mode.SHADOW:
+            return None
+        contract = route.contracts.get(version)
+        if contract is None or contract.closed is None:
+            return None
+        try:
+            model = contract.closed.validate_python(raw, strict=True, extra="forbid")
+            normalized = contract.serializer.to_python(model, mode="json")
+            text = encode(normalized)
+        except Exception:  # noqa: BLE001 - whatever it is, the careful way meets it again and names it
+            return None
+        if len(text) > PAYLOAD_BYTES_MAX:
+            return None
+        findings: list[Finding] = []
+        judge_identity(findings, normalized, expected_source=source, expected_target=target, context=context)
+        judge_completeness(findings, normalized, contract)
+        if findings:
+            return None
+        skipped = skipped_rules(normalized, context)
+        _fill(normalized, context)
+        return self._decide(
+            findings, normalized, handoff_id, route, contract.version, context.attempt, skipped, started_s
+        )
+
+    def _identified(
+        self, handoff: dict[str, Any], text: bytes, context: HandoffContext, findings: list[Finding]
+    ) -> tuple[dict[str, Any], bytes]:
+        """Return the handoff with its id filled in and its version as text, and the JSON text of that."""
         filled: dict[str, Any] = {}
         if type(handoff.get("schema_version")) is int:
             filled["schema_version"] = str(handoff["schema_version"])
@@ -120,24 +147,10 @@ class Watchdog:
             text = encode(handoff) if text else text
         return handoff, text
 
-    @staticmethod
-    def _encode(value: object, findings: list[Finding]) -> bytes:
-        """Return the JSON text of a value; empty, with a finding, when there is none or it is too large."""
-        try:
-            text = encode(value)
-        except (TypeError, ValueError, RecursionError):
-            text = b""
-        if not text or may_hide_numbers(text):
-            faults = find_faults(value)
-            findings += findings_of_faults(faults)
-            if faults:
-                return b""
-            if not text:
-                findings.append(finding("not_serialisable", "$", "the handoff must be plain data"))
-        if len(text) > PAYLOAD_BYTES_MAX:
-            findings.append(finding("too_large", "$", f"the handoff must be at most {PAYLOAD_BYTES_MAX} bytes"))
-            return b""
-        return text
+    def _id_of(self, handoff: Mapping[str, Any], context: HandoffContext) -> str:
+        """Return the envelope's id when it is a text that can be written, else another."""
+        sent = handoff.get("handoff_id")
+        return sent if type(sent) is str and sent and is_encodable(sent) else self._id(context)
 
     def _id(self, context: HandoffContext) -> str:
         return context.handoff_id or self._new_id()
@@ -176,46 +189,49 @@ class Watchdog:
                 findings += [item for item in findings_of_error(error, handoff) if item.path not in named]
             else:
                 normalized = contract.serializer.to_python(model, mode="json")
-                if normalized["run_id"] is None:
-                    normalized["run_id"] = context.run_id
-                if normalized["context_version"] is None:
-                    normalized["context_version"] = context.context_version
-                if normalized["attempt"] is None:
-                    normalized["attempt"] = context.attempt
+                _fill(normalized, context)
         findings += complete
         return normalized
 
     def _decide(
         self,
-        received: dict[str, Any] | None,
         findings: list[Finding],
         normalized: dict[str, Any] | None,
         handoff_id: str,
         route: Route | None,
         version: str,
-        context: HandoffContext,
+        attempt: int,
         skipped: tuple[str, ...],
         started_s: float,
     ) -> Decision:
         mode = route.mode if route is not None else Mode.ENFORCE
         name = route.name if route is not None else OTHER
         verdict = verdict_of(findings)
-        shadow = mode is Mode.SHADOW
-        allowed = shadow or verdict in _PASSING
+        allowed = verdict in _PASSING or mode is Mode.SHADOW
         return Decision(
             allowed,
             list(dict.fromkeys([item.code for item in findings])) if findings else [],
             worst_severity(findings),
             is_retryable(findings),
             handoff_id,
-            received if shadow else normalized if allowed else None,
+            normalized if allowed else None,
             verdict,
             tuple(findings),
             name,
             version or OTHER,
-            context.attempt,
+            attempt,
             mode,
             skipped,
             (),
             self._clock.monotonic_s() - started_s,
         )
+
+
+def _fill(normalized: dict[str, Any], context: HandoffContext) -> None:
+    """Fill the optional fields of the envelope that the sender left out."""
+    if normalized["run_id"] is None:
+        normalized["run_id"] = context.run_id
+    if normalized["context_version"] is None:
+        normalized["context_version"] = context.context_version
+    if normalized["attempt"] is None:
+        normalized["attempt"] = context.attempt

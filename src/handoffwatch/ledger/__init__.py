@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from handoffwatch.ledger.collector import FED, LedgerCollector
-    from handoffwatch.ledger.facts import IdentityViolation, OpenOperation, Settled, Snapshot
+    from handoffwatch.ledger.facts import Case, IdentityViolation, OpenOperation, Settled, Snapshot
     from handoffwatch.ledger.ledger import Ledger
     from handoffwatch.ledger.settings import LedgerSettings
 
 __all__ = [
     "FED",
+    "Case",
     "IdentityViolation",
     "Ledger",
     "LedgerCollector",
@@ -26,6 +27,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "Case": "facts",
     "FED": "collector",
     "IdentityViolation": "facts",
     "Ledger": "ledger",

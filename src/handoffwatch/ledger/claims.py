@@ -10,12 +10,13 @@ from handoffwatch.ledger.operations import name_in_claim
 from handoffwatch.ledger.registry import Registry
 from handoffwatch.ledger.runs import RunRow, write_operations
 from handoffwatch.ledger.schema import OPERATIONS, RUNS
+from handoffwatch.ledger.statement import Statement
 from handoffwatch.ledger.tally import Tally
 from handoffwatch.outcomes import Claim, settle_claim
 from handoffwatch.vocabulary import Claimed, ClaimEffect, VerificationResult
 
 _O = OPERATIONS.c
-_WRITE = (
+_WRITE = Statement(
     sa.update(RUNS)
     .where(RUNS.c.run_id == sa.bindparam("run"), RUNS.c.claimed.is_(None))
     .values(
@@ -25,13 +26,15 @@ _WRITE = (
         open_claimed=sa.bindparam("open"),
     )
 )
-_START_POLLS = (
+_START_POLLS = Statement(
     sa.update(OPERATIONS)
     .where(_O.run_id == sa.bindparam("run"), _O.kind == sa.bindparam("of_kind"), _O.polled_since_unix_s.is_(None))
     .values(polled_since_unix_s=sa.bindparam("now"), next_poll_unix_s=sa.bindparam("poll"))
 )
-_STATES = sa.select(_O.kind, _O.business_key, _O.effect, _O.closed_unix_s).where(_O.run_id == sa.bindparam("run"))
-_SETTLE = (
+_STATES = Statement(
+    sa.select(_O.kind, _O.business_key, _O.effect, _O.closed_unix_s).where(_O.run_id == sa.bindparam("run"))
+)
+_SETTLE = Statement(
     sa.update(RUNS)
     .where(RUNS.c.run_id == sa.bindparam("run"), RUNS.c.open_claimed.is_not(None))
     .values(open_claimed=None, claim_effect=sa.bindparam("effect"), settled_unix_s=sa.bindparam("now"))
@@ -39,7 +42,14 @@ _SETTLE = (
 
 
 def record_claim(
-    connection: sa.Connection, tally: Tally, registry: Registry, run: RunRow, claim: Claim, *, now_unix_s: float
+    connection: sa.Connection,
+    tally: Tally,
+    registry: Registry,
+    run: RunRow,
+    claim: Claim,
+    *,
+    now_unix_s: float,
+    traceparent: str = "",
 ) -> bool:
     """Write a run's final claim and start the polls of its operations.
 
@@ -66,14 +76,15 @@ def record_claim(
         "now": now_unix_s,
         "open": claim.claimed if is_open else None,
     }
-    connection.execute(_WRITE, row)
+    _WRITE.change(connection, row)
     for kind, key in named:
-        name_in_claim(connection, run, kind, key, now_unix_s=now_unix_s)
+        name_in_claim(connection, run, kind, key, now_unix_s=now_unix_s, traceparent=traceparent)
+    polled = 0
     for kind in registry.workflows.get(run.workflow, {}).values():
         start = {"run": run.run_id, "of_kind": kind.name, "now": now_unix_s}
-        connection.execute(_START_POLLS, {**start, "poll": now_unix_s + kind.policy.polls_s[0]})
+        polled += _START_POLLS.change(connection, {**start, "poll": now_unix_s + kind.policy.polls_s[0]})
     tally.count(catalogue.LEDGER_CLAIMS, run.workflow, claim.claimed)
-    if is_open:
+    if is_open and not polled:  # an operation whose polls have just begun keeps the claim open
         settle_run(connection, tally, run.run_id, run.workflow, claim, now_unix_s=now_unix_s)
     return True
 
@@ -82,11 +93,11 @@ def settle_run(
     connection: sa.Connection, tally: Tally, run_id: str, workflow: str, claim: Claim, *, now_unix_s: float
 ) -> ClaimEffect | None:
     """Settle an open claim when its operations decide it, and return how; None when it stays open or was settled."""
-    covered = (row for row in connection.execute(_STATES, {"run": run_id}) if claim.covers(row.kind, row.business_key))
+    covered = (row for row in _STATES.rows(connection, {"run": run_id}) if claim.covers(row.kind, row.business_key))
     effect = settle_claim([_result(row.effect, is_closed=row.closed_unix_s is not None) for row in covered])
     if effect is None:
         return None
-    if connection.execute(_SETTLE, {"run": run_id, "effect": effect, "now": now_unix_s}).rowcount == 0:
+    if _SETTLE.change(connection, {"run": run_id, "effect": effect, "now": now_unix_s}) == 0:
         return None
     tally.count(catalogue.LEDGER_CLAIMS_SETTLED, workflow, claim.claimed, effect)
     return effect

@@ -15,7 +15,7 @@ from handoffwatch import catalogue
 from handoffwatch.catalogue import Kind, Registered
 from handoffwatch.ledger.facts import Labels, Registration, Snapshot
 from handoffwatch.ledger.ledger import Ledger
-from handoffwatch.vocabulary import Effect
+from handoffwatch.vocabulary import Component, Effect
 
 _LOG = logging.getLogger("handoffwatch.ledger")
 
@@ -168,7 +168,7 @@ def _family(metric: catalogue.Metric, ledger: str = "", values: Values | None = 
 
 
 def _own_family(metric: catalogue.Metric, value: float) -> Metric:
-    """Return the family of a metric about this collector; a label that asks which collector it is says `ledger`."""
+    """Return the family of a metric about this collector."""
     family = _family(metric)
-    family.add_metric(["ledger"] * len(metric.label_names), value)  # type: ignore[attr-defined]
+    family.add_metric([Component.LEDGER], value)  # type: ignore[attr-defined]
     return family

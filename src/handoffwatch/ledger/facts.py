@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from handoffwatch.outcomes import Intent, Receipt
-from handoffwatch.vocabulary import Cause, Claimed, ClaimEffect, Criticality, Effect, Origin
+from handoffwatch.vocabulary import CaseKind, Cause, Claimed, ClaimEffect, Criticality, Effect, Origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,33 @@ class Settled:
     false_success: bool
     claim_effect: ClaimEffect | None
     seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Stored evidence of a bad crossing.
+
+    Attributes:
+        case_id: The ledger's id of the case.
+        kind: What went wrong.
+        subject: The id of what it is about; of a false success that is the operation.
+        criticality: As it was when the case was opened.
+        run_id: The run in which it happened.
+        facts: What is known, by name; which names there are depends on the kind.
+        opened_unix_s: When it was opened.
+        resolved_unix_s: When a person resolved it; None while it is open.
+        note: What that person wrote; None while it is open.
+    """
+
+    case_id: str
+    kind: CaseKind
+    subject: str
+    criticality: Criticality
+    run_id: str
+    facts: Mapping[str, object]
+    opened_unix_s: float
+    resolved_unix_s: float | None
+    note: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterable
 import sqlalchemy as sa
 
 from handoffwatch.clock import Clock
-from handoffwatch.ledger import claims, operations, verifications
+from handoffwatch.ledger import cases, claims, operations, verifications
 from handoffwatch.ledger.database import Database
-from handoffwatch.ledger.facts import IdentityViolation, OpenOperation, Settled, Snapshot
+from handoffwatch.ledger.facts import Case, IdentityViolation, OpenOperation, Settled, Snapshot
 from handoffwatch.ledger.registry import DeclaredWorkflow, Registry
 from handoffwatch.ledger.runs import lock_run
 from handoffwatch.ledger.schema import REGISTRATIONS
@@ -19,7 +19,7 @@ from handoffwatch.ledger.settings import LedgerSettings
 from handoffwatch.ledger.snapshot import identity_violations, read_snapshot, renew_id
 from handoffwatch.ledger.tally import Tally
 from handoffwatch.outcomes import Claim, Intent, OperationKind, Receipt, SettlementPolicy
-from handoffwatch.vocabulary import Cause, Claimed, ToolOutcome, VerificationResult
+from handoffwatch.vocabulary import CaseKind, Cause, Claimed, ToolOutcome, VerificationResult
 
 _REGISTER = sa.text(
     "INSERT INTO ledger_registrations (workflow, operation, criticality) VALUES (:workflow, :operation, :criticality)"
@@ -38,11 +38,14 @@ class Ledger:
         settings: Where the database is.
         policy: The settings of settlement, which a kind's own values override.
         clock: Gives the times that are stored.
+        must_exist: Refuse a database that is not there instead of making it.
     """
 
-    def __init__(self, settings: LedgerSettings, *, policy: SettlementPolicy, clock: Clock) -> None:
+    def __init__(
+        self, settings: LedgerSettings, *, policy: SettlementPolicy, clock: Clock, must_exist: bool = False
+    ) -> None:
         self.clock = clock
-        self._database = Database(settings, clock=clock)
+        self._database = Database(settings, clock=clock, must_exist=must_exist)
         self._policy = policy
         self._registry = Registry()
         self._registering = threading.Lock()
@@ -95,8 +98,14 @@ class Ledger:
         with self._database.write() as connection:
             operations.record_receipt(connection, operation_id, outcome, receipt, now_unix_s=self.clock.wall_s())
 
-    def record_claim(self, run_id: str, workflow: str, claim: Claim) -> bool:
+    def record_claim(self, run_id: str, workflow: str, claim: Claim, *, traceparent: str = "") -> bool:
         """Write a run's final claim; from then on its operations are verified.
+
+        Args:
+            run_id: The run.
+            workflow: Its workflow.
+            claim: What the agent said.
+            traceparent: The run's span, for operations that only the claim names.
 
         Returns:
             True when it was written and counted; False for the same claim again, and for a workflow without operations.
@@ -112,7 +121,9 @@ class Ledger:
         with self._database.write() as connection:
             run = lock_run(connection, run_id, workflow)
             now_unix_s = self.clock.wall_s()
-            is_new = claims.record_claim(connection, tally, self._registry, run, claim, now_unix_s=now_unix_s)
+            is_new = claims.record_claim(
+                connection, tally, self._registry, run, claim, now_unix_s=now_unix_s, traceparent=traceparent
+            )
             tally.write(connection)
         return is_new
 
@@ -167,6 +178,34 @@ class Ledger:
             )
             tally.write(connection)
         return settled
+
+    def postpone(self, operation: OpenOperation, *, next_poll_unix_s: float | None) -> None:
+        """Move the next read of an operation that could not be handled, so that it does not stand before the others."""
+        with self._database.write() as connection:
+            verifications.postpone(connection, operation, next_poll_unix_s=next_poll_unix_s)
+
+    def cases(self, *, kind: CaseKind | None = None, open_only: bool = True) -> list[Case]:
+        """Return the cases of a kind, or of all kinds, the oldest first."""
+        with self._database.read() as connection:
+            return cases.list_cases(connection, kind=kind, open_only=open_only)
+
+    def case(self, case_id: str) -> Case | None:
+        """Return one case, open or resolved; None when there is no such case."""
+        with self._database.read() as connection:
+            return cases.find_case(connection, case_id)
+
+    def resolve_case(self, case_id: str, *, note: str) -> bool:
+        """Resolve a case: a person has put right what it shows.
+
+        Args:
+            case_id: The case.
+            note: What was done; stored with the time.
+
+        Returns:
+            True when it was open and is resolved now; False when it was resolved before, or there is no such case.
+        """
+        with self._database.write() as connection:
+            return cases.resolve_case(connection, case_id, note=note, now_unix_s=self.clock.wall_s())
 
     def snapshot(self) -> Snapshot:
         """Return the ledger's numbers at one moment."""

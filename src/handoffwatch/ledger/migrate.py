@@ -13,29 +13,29 @@ _SCRIPTS = "handoffwatch.ledger:migrations"
 _READ_REVISION = sa.text(f"SELECT version_num FROM {VERSION_TABLE}")
 
 
-def migrate(reader: sa.Engine, writer: sa.Engine, *, created_unix_s: float) -> None:
+def is_at_head(connection: sa.Connection) -> bool:
+    """Return whether the database has the newest revision."""
+    return _revision(connection) == REVISION
+
+
+def migrate(connection: sa.Connection, *, created_unix_s: float) -> None:
     """Bring the database to the newest revision, and give a new ledger its random id.
 
-    Safe when several processes do it at once: the upgrade holds the write lock and looks again once it has it.
+    Safe when several processes do it at once: the transaction holds the write lock, and looks again once it has it.
 
     Args:
-        reader: Begins transactions that read.
-        writer: Begins transactions that hold the write lock from their start.
+        connection: A transaction that holds the write lock from its start.
         created_unix_s: The time that a new ledger notes as its beginning.
 
     Raises:
         LedgerUnavailable: A newer version of the product has written the database.
     """
-    with reader.begin() as connection:
-        if _revision(connection) == REVISION:
-            return
-    with writer.begin() as connection:
-        if _revision(connection) == REVISION:
-            return
-        _upgrade(connection)
-        if connection.execute(sa.select(META.c.id)).first() is None:
-            row = {"id": 1, "ledger_id": uuid.uuid4().hex, "created_unix_s": created_unix_s}
-            connection.execute(sa.insert(META), row)
+    if is_at_head(connection):
+        return
+    _upgrade(connection)
+    if connection.execute(sa.select(META.c.id)).first() is None:
+        row = {"id": 1, "ledger_id": uuid.uuid4().hex, "created_unix_s": created_unix_s}
+        connection.execute(sa.insert(META), row)
 
 
 def _revision(connection: sa.Connection) -> str | None:

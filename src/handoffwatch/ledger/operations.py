@@ -12,16 +12,19 @@ import sqlalchemy as sa
 from handoffwatch.ledger.registry import RegisteredKind
 from handoffwatch.ledger.runs import RunRow
 from handoffwatch.ledger.schema import OPERATIONS
+from handoffwatch.ledger.statement import Statement
 from handoffwatch.outcomes import Intent, Receipt
 from handoffwatch.outcomes.intent import Scalar
 from handoffwatch.vocabulary import Effect, ToolOutcome
 
 _O = OPERATIONS.c
-_INSERT = sa.insert(OPERATIONS)
-_FIND = sa.select(
-    _O.operation_id, _O.intent_values, _O.is_expected, _O.calls, _O.call_outcome, _O.written_unix_s
-).where(_O.run_id == sa.bindparam("run_id"), _O.kind == sa.bindparam("kind"), _O.business_key == sa.bindparam("key"))
-_UPDATE_INTENT = (
+_INSERT = Statement(sa.insert(OPERATIONS))
+_FIND = Statement(
+    sa.select(_O.operation_id, _O.intent_values, _O.is_expected, _O.calls, _O.call_outcome, _O.written_unix_s).where(
+        _O.run_id == sa.bindparam("run_id"), _O.kind == sa.bindparam("kind"), _O.business_key == sa.bindparam("key")
+    )
+)
+_UPDATE_INTENT = Statement(
     sa.update(OPERATIONS)
     .where(_O.operation_id == sa.bindparam("id"))
     .values(
@@ -31,7 +34,7 @@ _UPDATE_INTENT = (
         written_unix_s=sa.bindparam("written"),
     )
 )
-_UPDATE_RECEIPT = (
+_UPDATE_RECEIPT = Statement(
     sa.update(OPERATIONS)
     .where(
         _O.operation_id == sa.bindparam("id"),
@@ -86,9 +89,11 @@ def open_call(
     return str(found.operation_id)
 
 
-def name_in_claim(connection: sa.Connection, run: RunRow, kind: RegisteredKind, key: str, *, now_unix_s: float) -> None:
+def name_in_claim(
+    connection: sa.Connection, run: RunRow, kind: RegisteredKind, key: str, *, now_unix_s: float, traceparent: str
+) -> None:
     """Write an operation that a claim names and nobody opened; it is verified by its key."""
-    intent = Intent(run.run_id, run.workflow, kind.name, key)
+    intent = Intent(run.run_id, run.workflow, kind.name, key, traceparent=traceparent)
     if _find(connection, run, intent) is None:
         _insert(connection, run, kind, intent, now_unix_s=now_unix_s, is_expected=False, calls=0)
 
@@ -104,14 +109,14 @@ def record_receipt(
         "name": None if receipt is None else receipt.receipt_id,
         "now": now_unix_s,
     }
-    connection.execute(_UPDATE_RECEIPT, row)
+    _UPDATE_RECEIPT.change(connection, row)
 
 
-def _find(connection: sa.Connection, run: RunRow, intent: Intent) -> sa.Row[*tuple[Any, ...]] | None:
+def _find(connection: sa.Connection, run: RunRow, intent: Intent) -> Any | None:
     if run.is_new:
         return None
     row = {"run_id": intent.run_id, "kind": intent.kind, "key": intent.key}
-    return connection.execute(_FIND, row).one_or_none()
+    return _FIND.row(connection, row)
 
 
 def _insert(
@@ -134,6 +139,7 @@ def _insert(
         "business_key": intent.key,
         "criticality": kind.criticality,
         "intent_values": json.dumps(dict(intent.values)),
+        "traceparent": intent.traceparent,
         "is_expected": is_expected,
         "calls": calls,
         "effect": Effect.UNKNOWN,
@@ -144,13 +150,13 @@ def _insert(
         "next_poll_unix_s": now_unix_s + kind.policy.polls_s[0] if is_polled else None,
         "deadline_unix_s": now_unix_s + kind.policy.deadline_s,
     }
-    connection.execute(_INSERT, row)
+    _INSERT.change(connection, row)
     return operation_id
 
 
 def _update(
     connection: sa.Connection,
-    found: sa.Row[*tuple[Any, ...]],
+    found: Any,
     values: Mapping[str, Scalar],
     *,
     is_expected: bool,
@@ -164,4 +170,4 @@ def _update(
         "called": calls,
         "written": written_unix_s,
     }
-    connection.execute(_UPDATE_INTENT, row)
+    _UPDATE_INTENT.change(connection, row)

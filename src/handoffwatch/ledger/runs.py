@@ -8,14 +8,15 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from handoffwatch.ledger.schema import RUNS
+from handoffwatch.ledger.statement import Statement
 from handoffwatch.outcomes import Claim
 from handoffwatch.vocabulary import Claimed
 
-_INSERT = sa.text(
-    "INSERT INTO ledger_runs (run_id, workflow) VALUES (:run_id, :workflow) ON CONFLICT (run_id) DO NOTHING"
-).execution_options(preserve_rowcount=True)
-_LOCK = (
-    sa.select(RUNS.c.workflow, RUNS.c.claimed, RUNS.c.claimed_operations, RUNS.c.claimed_unix_s)
+_INSERT = Statement(
+    sa.text("INSERT INTO ledger_runs (run_id, workflow) VALUES (:run_id, :workflow) ON CONFLICT (run_id) DO NOTHING")
+)
+_LOCK = Statement(
+    sa.select(RUNS.c.workflow, RUNS.c.claimed, RUNS.c.claimed_operations)
     .where(RUNS.c.run_id == sa.bindparam("run_id"))
     .with_for_update()
 )
@@ -40,9 +41,9 @@ class RunRow:
 
 def lock_run(connection: sa.Connection, run_id: str, workflow: str) -> RunRow:
     """Return the run's row, made when it is not there, and locked until the transaction ends."""
-    if connection.execute(_INSERT, {"run_id": run_id, "workflow": workflow}).rowcount == 1:
+    if _INSERT.change(connection, {"run_id": run_id, "workflow": workflow}) == 1:
         return RunRow(run_id, workflow, None, is_new=True)
-    row = connection.execute(_LOCK, {"run_id": run_id}).one()
+    (row,) = _LOCK.rows(connection, {"run_id": run_id})
     return RunRow(run_id, row.workflow, read_claim(row.claimed, row.claimed_operations), is_new=False)
 
 

@@ -62,6 +62,7 @@ OPERATIONS: Final = sa.Table(
     sa.Column("business_key", _ID, nullable=False),
     sa.Column("criticality", _WORD, nullable=False),
     sa.Column("intent_values", sa.Text, nullable=False),
+    sa.Column("traceparent", sa.String(64), nullable=False),
     sa.Column("is_expected", sa.Boolean, nullable=False),
     sa.Column("calls", sa.Integer, nullable=False),
     sa.Column("call_outcome", _WORD),
@@ -92,7 +93,8 @@ CASES: Final = sa.Table(
     sa.Column("run_id", _ID, nullable=False),
     sa.Column("facts", sa.Text, nullable=False),
     sa.Column("opened_unix_s", sa.Double, nullable=False),
-    sa.Column("closed_unix_s", sa.Double),
+    sa.Column("resolved_unix_s", sa.Double),
+    sa.Column("note", sa.Text),
     sa.UniqueConstraint("kind", "subject", name="ledger_cases_identity"),
 )
 
@@ -118,9 +120,9 @@ def _index_open(name: str, *columns: sa.Column[object], condition: sa.ColumnElem
     sa.Index(name, *columns, sqlite_where=condition, postgresql_where=condition)
 
 
-_index_open("ledger_runs_open", RUNS.c.workflow, RUNS.c.open_claimed, condition=RUNS.c.open_claimed.is_not(None))
+_index_open("ix_ledger_runs_open", RUNS.c.workflow, RUNS.c.open_claimed, condition=RUNS.c.open_claimed.is_not(None))
 _index_open(
-    "ledger_operations_open",
+    "ix_ledger_operations_open",
     OPERATIONS.c.kind,
     OPERATIONS.c.effect,
     OPERATIONS.c.opened_unix_s,
@@ -128,12 +130,12 @@ _index_open(
     condition=OPERATIONS.c.closed_unix_s.is_(None),
 )
 _index_open(
-    "ledger_operations_due", OPERATIONS.c.next_poll_unix_s, condition=OPERATIONS.c.next_poll_unix_s.is_not(None)
+    "ix_ledger_operations_due", OPERATIONS.c.next_poll_unix_s, condition=OPERATIONS.c.next_poll_unix_s.is_not(None)
 )
 _index_open(
-    "ledger_cases_open",
+    "ix_ledger_cases_open",
     CASES.c.kind,
     CASES.c.criticality,
     CASES.c.opened_unix_s,
-    condition=CASES.c.closed_unix_s.is_(None),
+    condition=CASES.c.resolved_unix_s.is_(None),
 )

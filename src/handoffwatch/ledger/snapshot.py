@@ -40,7 +40,7 @@ _CASES = (
         sa.func.count().label("n"),
         sa.func.min(CASES.c.opened_unix_s).label("oldest"),
     )
-    .where(CASES.c.closed_unix_s.is_(None))
+    .where(CASES.c.resolved_unix_s.is_(None))
     .group_by(CASES.c.kind, CASES.c.criticality)
 )
 _NEW_ID = (

@@ -11,18 +11,23 @@ import sqlalchemy as sa
 
 from handoffwatch.catalogue import Metric
 from handoffwatch.ledger.facts import Labels
+from handoffwatch.ledger.statement import Statement
 
 SHARDS: Final = 4
 """Rows over which one counter is spread, so that writers on a server seldom wait for the same row."""
 
-_RAISE_COUNTER = sa.text(
-    "INSERT INTO ledger_counters (metric, labels, shard, value) VALUES (:metric, :labels, :shard, :value)"
-    " ON CONFLICT (metric, labels, shard) DO UPDATE SET value = ledger_counters.value + excluded.value"
+_RAISE_COUNTER = Statement(
+    sa.text(
+        "INSERT INTO ledger_counters (metric, labels, shard, value) VALUES (:metric, :labels, :shard, :value)"
+        " ON CONFLICT (metric, labels, shard) DO UPDATE SET value = ledger_counters.value + excluded.value"
+    )
 )
-_RAISE_TIMESTAMP = sa.text(
-    "INSERT INTO ledger_timestamps (metric, labels, unix_s) VALUES (:metric, :labels, :unix_s)"
-    " ON CONFLICT (metric, labels) DO UPDATE SET unix_s = excluded.unix_s"
-    " WHERE ledger_timestamps.unix_s < excluded.unix_s"
+_RAISE_TIMESTAMP = Statement(
+    sa.text(
+        "INSERT INTO ledger_timestamps (metric, labels, unix_s) VALUES (:metric, :labels, :unix_s)"
+        " ON CONFLICT (metric, labels) DO UPDATE SET unix_s = excluded.unix_s"
+        " WHERE ledger_timestamps.unix_s < excluded.unix_s"
+    )
 )
 
 
@@ -49,10 +54,10 @@ class Tally:
     def write(self, connection: sa.Connection) -> None:
         """Write what was collected."""
         for (metric, labels), unix_s in sorted(self._times.items()):
-            connection.execute(_RAISE_TIMESTAMP, {"metric": metric, "labels": labels, "unix_s": unix_s})
+            _RAISE_TIMESTAMP.change(connection, {"metric": metric, "labels": labels, "unix_s": unix_s})
         for (metric, labels), value in sorted(self._counts.items()):
             row = {"metric": metric, "labels": labels, "shard": self._shard, "value": value}
-            connection.execute(_RAISE_COUNTER, row)
+            _RAISE_COUNTER.change(connection, row)
 
 
 def write_labels(labels: Labels) -> str:

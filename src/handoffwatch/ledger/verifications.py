@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
 
 from handoffwatch import catalogue
+from handoffwatch.ledger.cases import open_case
 from handoffwatch.ledger.claims import settle_run
 from handoffwatch.ledger.facts import OpenOperation, Settled
 from handoffwatch.ledger.runs import read_claim
-from handoffwatch.ledger.schema import CASES, OPERATIONS, RUNS
+from handoffwatch.ledger.schema import OPERATIONS, RUNS
+from handoffwatch.ledger.statement import Statement
 from handoffwatch.ledger.tally import Tally
 from handoffwatch.outcomes import Claim, Intent, Receipt, origin_of
 from handoffwatch.vocabulary import (
@@ -31,17 +33,7 @@ _ANSWERS = (VerificationResult.LANDED, VerificationResult.PENDING, VerificationR
 _FINAL = (VerificationResult.LANDED, VerificationResult.NOT_LANDED)
 
 _O = OPERATIONS.c
-_DUE = (
-    sa.select(OPERATIONS)
-    .where(
-        _O.next_poll_unix_s.is_not(None),
-        _O.next_poll_unix_s <= sa.bindparam("now"),
-        _O.kind.in_(sa.bindparam("kinds", expanding=True)),
-    )
-    .order_by(_O.next_poll_unix_s)
-    .limit(sa.bindparam("limit"))
-)
-_LOCK = (
+_LOCK = Statement(
     sa.select(
         _O.calls,
         _O.call_outcome,
@@ -59,29 +51,54 @@ _LOCK = (
     )
     .with_for_update(of=RUNS)
 )
-_WRITE = (
+_READ_BACK = (
     sa.update(OPERATIONS)
     .where(_O.operation_id == sa.bindparam("id"), _O.closed_unix_s.is_(None), _O.reads == sa.bindparam("seen"))
     .values(reads=_O.reads + 1, read_unix_s=sa.bindparam("now"), next_poll_unix_s=sa.bindparam("poll"))
 )
-_WRITE_EFFECT = _WRITE.values(
-    effect=sa.bindparam("found"),
-    cause=sa.bindparam("why"),
-    origin=sa.bindparam("where"),
-    closed_unix_s=sa.bindparam("closed"),
+_WRITE = Statement(_READ_BACK)
+_WRITE_EFFECT = Statement(
+    _READ_BACK.values(
+        effect=sa.bindparam("found"),
+        cause=sa.bindparam("why"),
+        origin=sa.bindparam("where"),
+        closed_unix_s=sa.bindparam("closed"),
+    )
 )
-_SKIP = (
+_SKIP = Statement(
     sa.update(OPERATIONS)
     .where(_O.operation_id == sa.bindparam("id"), _O.closed_unix_s.is_(None), _O.reads == sa.bindparam("seen"))
     .values(closed_unix_s=sa.bindparam("now"), next_poll_unix_s=None)
 )
-_OPEN_CASE = sa.insert(CASES)
+_POSTPONE = Statement(
+    sa.update(OPERATIONS)
+    .where(_O.operation_id == sa.bindparam("id"), _O.closed_unix_s.is_(None), _O.reads == sa.bindparam("seen"))
+    .values(next_poll_unix_s=sa.bindparam("poll"))
+)
 
 
 def due(connection: sa.Connection, *, now_unix_s: float, kinds: Sequence[str], limit: int) -> list[OpenOperation]:
     """Return operations of these kinds that are to be read now, the longest due first."""
-    rows = connection.execute(_DUE, {"now": now_unix_s, "kinds": list(kinds), "limit": limit})
+    if not kinds:
+        return []
+    named = {f"kind_{place}": kind for place, kind in enumerate(kinds)}
+    rows = _due(len(kinds)).rows(connection, {"now": now_unix_s, "limit": limit, **named})
     return [_operation(row) for row in rows]
+
+
+@cache
+def _due(kinds: int) -> Statement:
+    """Return the statement for so many kinds."""
+    return Statement(
+        sa.select(OPERATIONS)
+        .where(
+            _O.next_poll_unix_s.is_not(None),
+            _O.next_poll_unix_s <= sa.bindparam("now"),
+            _O.kind.in_([sa.bindparam(f"kind_{place}") for place in range(kinds)]),
+        )
+        .order_by(_O.next_poll_unix_s)
+        .limit(sa.bindparam("limit"))
+    )
 
 
 def record_verification(
@@ -99,7 +116,7 @@ def record_verification(
     Nothing is written when another settler has recorded a read-back since this one was due.
     """
     keys = {"id": operation.operation_id, "seen": operation.reads}
-    row = connection.execute(_LOCK, keys).one_or_none()
+    row = _LOCK.row(connection, keys)
     claim = None if row is None else read_claim(row.claimed, row.claimed_operations)
     if row is None or claim is None:
         return None
@@ -132,6 +149,12 @@ def record_verification(
     return settled
 
 
+def postpone(connection: sa.Connection, operation: OpenOperation, *, next_poll_unix_s: float | None) -> None:
+    """Move the next read of an operation without recording one, unless another settler has recorded one."""
+    keys = {"id": operation.operation_id, "seen": operation.reads}
+    _POSTPONE.change(connection, {**keys, "poll": next_poll_unix_s})
+
+
 def _write(
     connection: sa.Connection,
     keys: dict[str, Any],
@@ -145,13 +168,13 @@ def _write(
     """Write the read-back and return whether it was still this one's turn."""
     row = {**keys, "now": now_unix_s}
     if result is VerificationResult.SKIPPED:
-        return connection.execute(_SKIP, row).rowcount == 1
+        return _SKIP.change(connection, row) == 1
     if result is VerificationResult.ERROR:
-        return connection.execute(_WRITE, {**row, "poll": next_poll_unix_s}).rowcount == 1
+        return _WRITE.change(connection, {**row, "poll": next_poll_unix_s}) == 1
     is_final = result in _FINAL
     row |= {"found": result, "why": cause, "where": origin}
     row |= {"closed": now_unix_s if is_final else None, "poll": None if is_final else next_poll_unix_s}
-    return connection.execute(_WRITE_EFFECT, row).rowcount == 1
+    return _WRITE_EFFECT.change(connection, row) == 1
 
 
 def _count(tally: Tally, settled: Settled, claim: Claim, *, now_unix_s: float) -> None:
@@ -176,26 +199,26 @@ def _open_case(connection: sa.Connection, settled: Settled, *, now_unix_s: float
         "cause": settled.cause,
         "origin": settled.origin,
     }
-    row = {
-        "case_id": uuid.uuid4().hex,
-        "kind": CaseKind.FALSE_SUCCESS,
-        "subject": operation.operation_id,
-        "criticality": operation.criticality,
-        "run_id": operation.intent.run_id,
-        "facts": json.dumps(facts),
-        "opened_unix_s": now_unix_s,
-    }
-    connection.execute(_OPEN_CASE, row)
+    open_case(
+        connection,
+        CaseKind.FALSE_SUCCESS,
+        operation.operation_id,
+        run_id=operation.intent.run_id,
+        criticality=operation.criticality,
+        facts=facts,
+        now_unix_s=now_unix_s,
+    )
 
 
-def _origin(row: sa.Row[*tuple[Any, ...]]) -> Origin:
+def _origin(row: Any) -> Origin:
     outcome = None if row.call_outcome is None else ToolOutcome(row.call_outcome)
     return origin_of(calls=row.calls, outcome=outcome, has_receipt=row.receipt is not None)
 
 
-def _operation(row: sa.Row[*tuple[Any, ...]]) -> OpenOperation:
+def _operation(row: Any) -> OpenOperation:
     receipt = None if row.receipt is None else Receipt(json.loads(row.receipt), row.receipt_id)
-    intent = Intent(row.run_id, row.workflow, row.kind, row.business_key, json.loads(row.intent_values))
+    values = json.loads(row.intent_values)
+    intent = Intent(row.run_id, row.workflow, row.kind, row.business_key, values, row.traceparent)
     return OpenOperation(
         operation_id=row.operation_id,
         intent=intent,

@@ -29,6 +29,8 @@ class Intent:
         kind: The operation's kind, by name.
         key: The business key as text; with run and kind it identifies the operation.
         values: The key and the compared fields; a field that nobody stated is left out.
+        traceparent: The run's span as W3C Trace Context writes it, so that read-backs can be linked to it; empty when
+            the run has none.
     """
 
     run_id: str
@@ -36,6 +38,7 @@ class Intent:
     kind: str
     key: str
     values: Mapping[str, Scalar] = field(default_factory=dict)
+    traceparent: str = ""
 
 
 def business_key(value: object) -> str:
@@ -48,7 +51,9 @@ def business_key(value: object) -> str:
     return text if len(text) <= _KEY_LENGTH_MAX else "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
 
-def intent_of_call(kind: OperationKind, arguments: Mapping[str, object], *, run_id: str, workflow: str) -> Intent:
+def intent_of_call(
+    kind: OperationKind, arguments: Mapping[str, object], *, run_id: str, workflow: str, traceparent: str = ""
+) -> Intent:
     """Return the intent that a tool's bound arguments state; other arguments are left out.
 
     Raises:
@@ -61,10 +66,12 @@ def intent_of_call(kind: OperationKind, arguments: Mapping[str, object], *, run_
         )
     fields = (name for name in (kind.key, *kind.compare) if name in arguments)
     values = {name: _scalar(kind, name, arguments[name]) for name in fields}
-    return Intent(run_id, workflow, kind.name, business_key(values[kind.key]), values)
+    return Intent(run_id, workflow, kind.name, business_key(values[kind.key]), values, traceparent)
 
 
-def intent_of_expectation(kind: OperationKind, values: Mapping[str, object], *, run_id: str, workflow: str) -> Intent:
+def intent_of_expectation(
+    kind: OperationKind, values: Mapping[str, object], *, run_id: str, workflow: str, traceparent: str = ""
+) -> Intent:
     """Return the intent that the host expects; it may state the key and the compared fields only.
 
     Raises:
@@ -76,7 +83,7 @@ def intent_of_expectation(kind: OperationKind, values: Mapping[str, object], *, 
             raise RegistrationError(
                 f"operation {kind.name}: {name}: must be the key or a compared field", hint=f"use: {', '.join(known)}"
             )
-    return intent_of_call(kind, values, run_id=run_id, workflow=workflow)
+    return intent_of_call(kind, values, run_id=run_id, workflow=workflow, traceparent=traceparent)
 
 
 def _scalar(kind: OperationKind, name: str, value: object) -> Scalar:

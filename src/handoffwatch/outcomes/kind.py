@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -41,7 +41,7 @@ class OperationKind:
 
     name: str
     key: str
-    compare: tuple[str, ...] = ()
+    compare: Sequence[str] = ()
     criticality: Criticality = Criticality.CRITICAL
     receipt: type[BaseModel] | None = None
     receipt_id: str | None = None

@@ -78,7 +78,8 @@ def bear_operation(book: Book, name: str) -> None:
     book.register(Registered.OPERATION, name)
     book.register(Registered.NAME, name)
     _bear_all(book, frozenset({Registered.OPERATION}), {"operation": name})
-    book.bear(c.CHECKS_BYPASSED, {"check": Check.LEDGER, "name": name, "cause": BypassCause.LEDGER_DOWN})
+    for cause in (BypassCause.LEDGER_DOWN, BypassCause.UNCHECKED):
+        book.bear(c.CHECKS_BYPASSED, {"check": Check.LEDGER, "name": name, "cause": cause})
 
 
 def _bear_all(book: Book, kinds: frozenset[Registered], known: dict[str, str]) -> None:

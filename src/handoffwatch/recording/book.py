@@ -10,7 +10,7 @@ from opentelemetry.trace import SpanContext
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.metrics_core import Metric as Family
 
-from handoffwatch.catalogue import LABEL_OVERFLOW, Born, Kind, Metric, Registered
+from handoffwatch.catalogue import LABEL_OVERFLOW, PREFIX, Born, Kind, Metric, Registered
 from handoffwatch.errors import RegistrationError
 from handoffwatch.vocabulary import OTHER
 
@@ -45,7 +45,7 @@ class Book:
         for metric in self.metrics:
             self._parents[metric.name] = _parent(metric)
             self._sizes[metric.name] = 0
-            _expose(registry, metric, self._parents[metric.name])
+        _expose(registry, self._parents)
 
     def register(self, kind: Registered, *values: str) -> None:
         """Make `values` label values of this kind."""
@@ -144,14 +144,21 @@ class _WithoutCreated:
             yield family
 
 
-def _expose(registry: CollectorRegistry, metric: Metric, parent: Any) -> None:
-    try:
-        registry.register(_WithoutCreated(parent))
-    except ValueError as error:
-        raise RegistrationError(
-            f"metric {metric.full_name}: the registry has one of this name already",
-            hint="give each Watch a registry of its own: leave `registry` out",
-        ) from error
+def _expose(registry: CollectorRegistry, parents: Mapping[str, Any]) -> None:
+    """Register all metrics or none."""
+    exposed: list[_WithoutCreated] = []
+    for name, parent in parents.items():
+        collector = _WithoutCreated(parent)
+        try:
+            registry.register(collector)
+        except ValueError as error:
+            for earlier in exposed:
+                registry.unregister(earlier)
+            raise RegistrationError(
+                f"metric {PREFIX}{name}: the registry has one of this name already",
+                hint="give each Watch a registry of its own: leave `registry` out",
+            ) from error
+        exposed.append(collector)
 
 
 def _exemplar(sampled: SpanContext) -> dict[str, str]:

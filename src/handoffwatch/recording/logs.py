@@ -20,6 +20,11 @@ def log(event: e.Event) -> None:
         line(event)
 
 
+def log_unknown(label: str, name: str) -> None:
+    """Write the line of a name that nobody registered."""
+    LOGGER.info("unknown name: label=%s name=%s", label, _shown(name))
+
+
 def _handoff_inspected(event: e.HandoffInspected) -> None:
     decision = event.decision
     if decision.verdict is not Verdict.BLOCKED:

@@ -15,9 +15,9 @@ from handoffwatch import events as e
 from handoffwatch.clock import Clock
 from handoffwatch.recording import births
 from handoffwatch.recording.book import Book
-from handoffwatch.recording.logs import log
+from handoffwatch.recording.logs import log, log_unknown
 from handoffwatch.recording.samples import FED, FEEDERS
-from handoffwatch.recording.spans import ATTRIBUTES, CHECKS, SEMCONV, Attributes, error_type
+from handoffwatch.recording.spans import ATTRIBUTES, CHECKS, SEMCONV, Attributes, clean, error_type, is_worth_a_span
 from handoffwatch.vocabulary import Component, Criticality, DropCause, Mode, Safety, Signal, ToolsNeed
 
 if TYPE_CHECKING:
@@ -28,13 +28,19 @@ if TYPE_CHECKING:
 
 
 class Scope:
-    """One crossing in progress: its span is open until the event that ends it arrives."""
+    """One crossing in progress: its span is open until the event that ends it arrives.
 
-    __slots__ = ("_recorder", "span")
+    Attributes:
+        span: The open span.
+        context: The context in which the span is the current one.
+    """
+
+    __slots__ = ("_recorder", "context", "span")
 
     def __init__(self, recorder: Recorder, span: Span) -> None:
         self._recorder = recorder
         self.span = span
+        self.context = trace.set_span_in_context(span)
 
     def close(self, event: e.Event) -> None:
         """End the crossing: attributes, samples and log line come from `event`. Never raises."""
@@ -74,10 +80,18 @@ class Recorder:
             atexit.register(self.close_spans)
         self._tracer = trace.get_tracer("handoffwatch", release, tracer_provider)
 
-    def open(self, name: str, attributes: Attributes, *, parent: Context | None = None) -> Scope:
-        """Start the span of a crossing and return its scope; `parent` None takes the current context."""
+    def open(self, name: str, attributes: Attributes, *, within: Scope | None = None) -> Scope:
+        """Start the span of a crossing and return its scope.
+
+        Args:
+            name: The span's name.
+            attributes: What samplers see.
+            within: The scope that is its parent when no span is current, as in threads and callbacks.
+        """
         try:
-            span = self._tracer.start_span(name, parent, attributes=attributes)
+            span = self._tracer.start_span(
+                clean(name), _parent(within), attributes=attributes, start_time=self._now_ns()
+            )
         except Exception as error:  # noqa: BLE001 - a host's sampler or processor may raise; the host must go on
             self._failed(error)
             span = trace.INVALID_SPAN
@@ -89,31 +103,42 @@ class Recorder:
         try:
             if span.is_recording():
                 sampled = self._finish(span, event)
-            span.end()
+                span.end(self._now_ns())
         except Exception as error:  # noqa: BLE001 - as above
             self._failed(error)
         self._count(event, sampled)
 
-    def emit(self, event: e.Event) -> None:
-        """Record an event that has no scope; a check gets its span now, after the fact. Never raises."""
-        check = CHECKS.get(type(event))
+    def emit(self, event: e.Event, *, within: Scope | None = None) -> None:
+        """Record an event that ends no scope; a check gets its span now, after the fact. Never raises.
+
+        Args:
+            event: The fact.
+            within: The scope it belongs to: parent of a check's span when none is current, and else its exemplar.
+                When its span is not sampled, a check that found nothing gets no span: its trace would not be there.
+        """
         sampled: SpanContext | None = None
-        if check is not None:
-            try:
-                name, attributes, duration_s = check(event)
-                end_ns = int(self._clock.wall_s() * 1e9)
+        try:
+            check = CHECKS.get(type(event))
+            if check is not None and (is_worth_a_span(event) or _is_sampled(within)):
+                name, attributes, duration_s, links = check(event)
+                end_ns = self._now_ns()
                 start_ns = end_ns - int(duration_s * 1e9)
-                span = self._tracer.start_span(name, attributes=attributes, start_time=start_ns)
+                span = self._tracer.start_span(
+                    name, _parent(within), attributes=attributes, links=links, start_time=start_ns
+                )
                 if span.is_recording():
                     sampled = self._sampled(span)
                     span.end(end_ns)
-            except Exception as error:  # noqa: BLE001 - as above
-                self._failed(error)
+            elif within is not None:
+                sampled = self._sampled(within.span)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._failed(error)
         self._count(event, sampled)
 
-    def overflow(self, metric: c.Metric, label: str) -> None:
-        """Count a name that nobody registered."""
+    def unknown(self, metric: c.Metric, label: str, name: str) -> None:
+        """Count a name that nobody registered, and write it to the log; the series get `other`."""
         self._book.overflow(metric, label)
+        log_unknown(label, name)
 
     def register_route(
         self, name: str, source: str, target: str, *, versions: list[str], mode: Mode, criticality: Criticality
@@ -161,6 +186,9 @@ class Recorder:
         except Exception as error:  # noqa: BLE001 - recording never breaks the host
             self._failed(error)
 
+    def _now_ns(self) -> int:
+        return int(self._clock.wall_s() * 1e9)
+
     def _failed(self, error: Exception) -> None:
         caught = e.InternalErrorCaught(Component.RECORDING, type(error).__name__)
         FEEDERS[e.InternalErrorCaught](self._book, caught, None)
@@ -168,3 +196,18 @@ class Recorder:
 
     def _spans_dropped(self, cause: DropCause, spans: int) -> None:
         self._book.add(c.TELEMETRY_DROPPED, (Signal.SPANS, cause), spans)
+
+
+def _is_sampled(within: Scope | None) -> bool:
+    """Return whether the trace of a scope may be there: it is sampled, or nobody has decided."""
+    if within is None:
+        return True
+    context = within.span.get_span_context()
+    return context.trace_flags.sampled or not context.is_valid
+
+
+def _parent(within: Scope | None) -> Context | None:
+    """Return the context of a scope when no span is current, else None: the current context."""
+    if within is None or trace.get_current_span() is not trace.INVALID_SPAN:
+        return None
+    return within.context

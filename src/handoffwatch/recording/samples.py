@@ -76,6 +76,8 @@ def _handoff_inspected(book: Book, event: e.HandoffInspected, sampled: SpanConte
         book.add(c.HANDOFF_REPAIRS, (*labels, event.repair))
     if labels[0] == OTHER:
         book.overflow(c.HANDOFF_INSPECTIONS, "route")
+    elif labels[3] == OTHER:
+        book.overflow(c.HANDOFF_INSPECTIONS, "schema_version")
 
 
 @_feeds(e.HandoffEnded, c.HANDOFFS, c.HANDOFF_ATTEMPTS)

@@ -6,11 +6,14 @@ No content of payloads, arguments or results is ever an attribute.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from opentelemetry.trace import Link
+
 from handoffwatch import events as e
-from handoffwatch.vocabulary import ToolOutcome, Verdict
+from handoffwatch.recording.traceparent import links_to
+from handoffwatch.vocabulary import ToolOutcome, Verdict, VerificationResult
 
 SEMCONV: Final = "gen-ai-dev/1106985"
 """The revision of the GenAI conventions that the standard names below were taken from."""
@@ -22,9 +25,12 @@ OPERATION_NAME: Final = "gen_ai.operation.name"
 AGENT_NAME: Final = "gen_ai.agent.name"
 WORKFLOW_NAME: Final = "gen_ai.workflow.name"
 TOOL_NAME: Final = "gen_ai.tool.name"
+TOOL_CALL_ID: Final = "gen_ai.tool.call.id"
 ERROR_TYPE: Final = "error.type"
 RUN_ID: Final = "handoffwatch.run.id"
 KEEP: Final = "handoffwatch.keep"
+
+TEXT_CHARACTERS_MAX: Final = 256
 
 HANDOFF: Final = "handoff"
 EXECUTE_TOOL: Final = "execute_tool"
@@ -32,20 +38,28 @@ INVOKE_WORKFLOW: Final = "invoke_workflow"
 VERIFY_EFFECT: Final = "verify_effect"
 
 
+def clean(text: str) -> str:
+    """Return a name or id as it may leave: at most 256 characters, and none that an exporter cannot encode."""
+    if len(text) > TEXT_CHARACTERS_MAX:
+        text = text[:TEXT_CHARACTERS_MAX]
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
 def handoff_attributes(event: e.HandoffInspected) -> Attributes:
     """Return the attributes of an inspected attempt."""
     decision = event.decision
+    source = clean(event.source)
     attributes: dict[str, Attribute] = {
         OPERATION_NAME: HANDOFF,
-        AGENT_NAME: event.source,
+        AGENT_NAME: source,
         WORKFLOW_NAME: event.workflow,
-        RUN_ID: event.run_id,
-        "handoffwatch.handoff.id": decision.handoff_id,
+        RUN_ID: clean(event.run_id),
+        "handoffwatch.handoff.id": clean(decision.handoff_id),
         "handoffwatch.handoff.route": decision.route,
-        "handoffwatch.handoff.source": event.source,
-        "handoffwatch.handoff.target": event.target,
+        "handoffwatch.handoff.source": source,
+        "handoffwatch.handoff.target": clean(event.target),
         "handoffwatch.handoff.target_type": "agent",
-        "handoffwatch.handoff.task_id": event.task_id,
+        "handoffwatch.handoff.task_id": clean(event.task_id),
         "handoffwatch.handoff.schema_version": decision.schema_version,
         "handoffwatch.handoff.attempt": decision.attempt,
         "handoffwatch.handoff.allowed": decision.allowed,
@@ -68,7 +82,7 @@ def handoff_attributes(event: e.HandoffInspected) -> Attributes:
 def tool_attributes(event: e.ToolCallEnded) -> Attributes:
     """Return the attributes of an ended call."""
     attributes: dict[str, Attribute] = {
-        RUN_ID: event.run_id,
+        RUN_ID: clean(event.run_id),
         "handoffwatch.tool.safety": event.safety.value,
         "handoffwatch.tool.status": event.status,
         "handoffwatch.tool.attempts": event.attempts,
@@ -87,8 +101,9 @@ def run_attributes(event: e.RunEnded) -> Attributes:
         "handoffwatch.run.tools_succeeded": event.tools_succeeded,
         "handoffwatch.run.tools_failed": event.tools_failed,
         "handoffwatch.run.guard": event.guard,
-        KEEP: event.unrecovered_tool_failure or event.guard == "refused" or event.claimed in {"done", "partial"},
     }
+    if event.unrecovered_tool_failure or event.guard == "refused" or event.claimed in {"done", "partial"}:
+        attributes[KEEP] = True
     if event.claimed is not None:
         attributes["handoffwatch.run.claimed"] = event.claimed.value
     return attributes
@@ -96,16 +111,18 @@ def run_attributes(event: e.RunEnded) -> Attributes:
 
 def verification_attributes(event: e.EffectVerified) -> Attributes:
     """Return the attributes of a read-back."""
-    return {
+    attributes: dict[str, Attribute] = {
         WORKFLOW_NAME: event.workflow,
-        RUN_ID: event.run_id,
+        RUN_ID: clean(event.run_id),
         "handoffwatch.operation.kind": event.operation,
         "handoffwatch.operation.id": event.operation_id,
         "handoffwatch.operation.criticality": event.criticality.value,
         "handoffwatch.operation.effect": event.result.value,
         "handoffwatch.operation.trigger": "poll",
-        KEEP: event.result.value == "not_landed",
     }
+    if event.result is VerificationResult.NOT_LANDED:
+        attributes[KEEP] = True
+    return attributes
 
 
 ATTRIBUTES: Final[dict[type, Callable[[Any], Attributes]]] = {
@@ -116,15 +133,16 @@ ATTRIBUTES: Final[dict[type, Callable[[Any], Attributes]]] = {
 
 
 def _handoff_check(event: e.HandoffInspected) -> Check:
-    return f"{HANDOFF} {event.target}", handoff_attributes(event), event.overhead_s
+    return f"{HANDOFF} {clean(event.target)}", handoff_attributes(event), event.overhead_s, None
 
 
 def _verification_check(event: e.EffectVerified) -> Check:
-    return f"{VERIFY_EFFECT} {event.operation}", verification_attributes(event), event.duration_s
+    name = f"{VERIFY_EFFECT} {event.operation}"
+    return name, verification_attributes(event), event.duration_s, links_to(event.traceparent)
 
 
-Check = tuple[str, Attributes, float]
-"""The span of a check: its name, its attributes, and the seconds it took.
+Check = tuple[str, Attributes, float, Sequence[Link] | None]
+"""The span of a check: its name, its attributes, the seconds it took, and what it is linked to.
 
 A check starts nothing of its own, so its span is written when it has ended. All attributes are there when the span
 starts: a head sampler can keep the bad ones.
@@ -135,6 +153,11 @@ CHECKS: Final[dict[type, Callable[[Any], Check]]] = {
     e.EffectVerified: _verification_check,
 }
 """By the event's class: the span of a check."""
+
+
+def is_worth_a_span(event: object) -> bool:
+    """Return whether a check found something, so that a sampler is asked even inside an unsampled trace."""
+    return not isinstance(event, e.HandoffInspected) or bool(event.decision.findings)
 
 
 def error_type(event: object) -> str | None:

@@ -33,6 +33,7 @@ class BoundedSpans(SpanProcessor):
     def __init__(self, exporter: SpanExporter, *, queue_max: int, exit_s: float, dropped: Dropped) -> None:
         self._lock = threading.Lock()
         self._waiting = 0
+        self._closed = False
         self._queue_max = queue_max
         self._exit_s = exit_s
         self._dropped = dropped
@@ -49,13 +50,13 @@ class BoundedSpans(SpanProcessor):
         if span.context is None or not span.context.trace_flags.sampled:
             return
         with self._lock:
-            full = self._waiting >= self._queue_max
-            if not full:
+            cause = self._refusal()
+            if cause is None:
                 self._waiting += 1
-        if full:
-            self._dropped(DropCause.QUEUE_FULL, 1)
-        else:
+        if cause is None:
             self._batch.on_end(span)
+        else:
+            self._dropped(cause, 1)
 
     def shutdown(self) -> None:
         """Send what waits, for at most `exit_s`; the rest is counted as dropped."""
@@ -63,6 +64,7 @@ class BoundedSpans(SpanProcessor):
         sender.start()
         sender.join(self._exit_s)
         with self._lock:
+            self._closed = True
             left, self._waiting = self._waiting, 0
         if left:
             self._dropped(DropCause.SHUTDOWN, left)
@@ -73,9 +75,16 @@ class BoundedSpans(SpanProcessor):
 
     def _left(self, spans: int, *, exported: bool) -> None:
         with self._lock:
-            self._waiting = max(0, self._waiting - spans)
-        if not exported:
+            counted = self._closed
+            if not counted:
+                self._waiting -= spans
+        if not (exported or counted):
             self._dropped(DropCause.EXPORT_FAILED, spans)
+
+    def _refusal(self) -> DropCause | None:
+        if self._closed:
+            return DropCause.SHUTDOWN
+        return DropCause.QUEUE_FULL if self._waiting >= self._queue_max else None
 
 
 class _Counted(SpanExporter):

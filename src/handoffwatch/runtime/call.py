@@ -6,12 +6,11 @@ import asyncio
 import threading
 from typing import TYPE_CHECKING
 
-from handoffwatch.clock import Clock
 from handoffwatch.events import InternalErrorCaught, ToolAttempted, ToolCallEnded, ToolCallStarted
-from handoffwatch.recording.recorder import Recorder, Scope
-from handoffwatch.recording.spans import EXECUTE_TOOL, OPERATION_NAME, TOOL_NAME
+from handoffwatch.recording.recorder import Scope
+from handoffwatch.recording.spans import EXECUTE_TOOL, OPERATION_NAME, TOOL_CALL_ID, TOOL_NAME, Attribute, clean
 from handoffwatch.runtime.step import Step
-from handoffwatch.tools.classification import classify_exception
+from handoffwatch.tools.classification import classify_exception, without_code
 from handoffwatch.tools.failure import Failure, text_for_model
 from handoffwatch.tools.retry import wait_before_retry_s
 from handoffwatch.tools.success import judge_result
@@ -20,6 +19,7 @@ from handoffwatch.vocabulary import OK, Action, Component, FailureClass, ToolCod
 
 if TYPE_CHECKING:
     from handoffwatch.runtime.run import Run
+    from handoffwatch.runtime.watch import Watch
 
 
 class Call:
@@ -29,21 +29,23 @@ class Call:
     what is reported after its end changes nothing.
     """
 
-    def __init__(self, tool: Tool, *, run: Run | None, recorder: Recorder, clock: Clock) -> None:
+    def __init__(self, tool: Tool, *, watch: Watch, run: Run | None, call_id: str | None = None) -> None:
         self.tool = tool
         self._run = run
         self._run_id = run.run_id if run is not None else ""
-        self._recorder = recorder
-        self._clock = clock
+        self._recorder = watch.recorder
+        self._clock = watch.clock
         self._lock = threading.Lock()
         self._attempts = 0
         self._wait_s = 0.0
-        self._started_s = clock.monotonic_s()
+        self._started_s = self._clock.monotonic_s()
         self._end: Step | None = None
-        self._scope: Scope = recorder.open(
-            f"{EXECUTE_TOOL} {tool.name}", {OPERATION_NAME: EXECUTE_TOOL, TOOL_NAME: tool.name}
-        )
-        recorder.emit(ToolCallStarted(self._run_id, tool.name))
+        attributes: dict[str, Attribute] = {OPERATION_NAME: EXECUTE_TOOL, TOOL_NAME: tool.name}
+        if call_id is not None:
+            attributes[TOOL_CALL_ID] = clean(call_id)
+        within = run.scope if run is not None else None
+        self._scope = self._recorder.open(f"{EXECUTE_TOOL} {tool.name}", attributes, within=within)
+        self._recorder.emit(ToolCallStarted(self._run_id, tool.name))
 
     @property
     def scope(self) -> Scope:
@@ -70,7 +72,7 @@ class Call:
             failure = judge_result(value, self.tool.safety, self.tool.success, now_s=self._clock.wall_s())
         except Exception as error:  # noqa: BLE001 - a tool's success rule may raise: nothing is proven, so it failed
             self._recorder.emit(InternalErrorCaught(Component.TOOLS, type(error).__name__))
-            failure = classify_exception(error, self.tool.safety)
+            failure = without_code(self.tool.safety)
         return self._attempted(failure)
 
     def raised(self, error: BaseException) -> Step:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from handoffwatch.decision import Decision, Finding
 from handoffwatch.events import HandoffLabels
 from handoffwatch.handoffs.settings import HandoffSettings
+from handoffwatch.values.json_text import decode
 from handoffwatch.vocabulary import Action, HandoffOutcome, Reaction, RepairResult, Verdict
 
 FINDINGS_SHOWN_MAX: Final = 10
@@ -18,7 +19,7 @@ Key = tuple[str, str, str]
 """Source, target, and what tells one handoff from another on that route."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Crossing:
     """One handoff in progress.
 
@@ -41,59 +42,65 @@ class Crossings:
     def __init__(self, settings: HandoffSettings) -> None:
         self._settings = settings
         self._lock = threading.Lock()
-        self._trying: dict[Key, Crossing] = {}
-        self._open: dict[str, Crossing] = {}
+        self._to_repair: dict[Key, Crossing] = {}
+        self._open: set[Crossing] = set()
         self._repairs = 0
 
     def begin(self, key: Key) -> Crossing:
         """Return the crossing of a new attempt: a repair when the last attempt under this key was blocked."""
-        with self._lock:
-            crossing = self._trying.get(key)
-            if crossing is None:
-                crossing = self._trying[key] = Crossing(key)
-            crossing.attempts += 1
-            return crossing
+        crossing = self._to_repair.pop(key, None) or Crossing(key)
+        crossing.attempts += 1
+        return crossing
 
     def judge(self, crossing: Crossing, decision: Decision) -> tuple[Action, RepairResult | None]:
         """Return what follows a decision, and what a repair led to; keeps the crossing where its next step finds it."""
         crossing.handoff_id = decision.handoff_id
         repaired = crossing.attempts > 1
         if decision.allowed:
-            self._trying.pop(crossing.key, None)
-            self._open[decision.handoff_id] = crossing
+            self._open.add(crossing)
             return Action.DELIVER, RepairResult.REPAIRED if repaired else None
         with self._lock:
             if self._may_repair(crossing, decision):
                 self._repairs += 1
+                self._to_repair[crossing.key] = crossing
                 return Action.REPAIR, RepairResult.STILL_BAD if repaired else None
-            self._trying.pop(crossing.key, None)
-            held = decision.verdict is Verdict.HELD
-            return Action.HOLD if held else Action.STOP, RepairResult.EXHAUSTED if repaired else None
+        held = decision.verdict is Verdict.HELD
+        return Action.HOLD if held else Action.STOP, RepairResult.EXHAUSTED if repaired else None
+
+    def is_last_try(self, crossing: Crossing) -> bool:
+        """Return whether a further block would end the handoff: its own repairs or those of the run are used up."""
+        return crossing.attempts >= self._settings.repairs_max or self._repairs >= self._settings.repairs_per_run_max
 
     def find(self, handoff: str) -> Crossing | None:
-        """Return the open crossing of a handoff id, or of a target's name when exactly one is open to it."""
-        crossing = self._open.get(handoff)
-        if crossing is not None:
-            return crossing
-        with self._lock:
-            to_target = [item for item in list(self._open.values()) if item.key[1] == handoff]
-            return to_target[0] if len(to_target) == 1 else None
+        """Return the one open crossing with this handoff id, else the one to a target of this name, else None."""
+        opened = list(self._open)
+        for matches in (
+            [crossing for crossing in opened if crossing.handoff_id == handoff],
+            [crossing for crossing in opened if crossing.key[1] == handoff],
+        ):
+            if matches:
+                return matches[0] if len(matches) == 1 else None
+        return None
 
-    def take(self, handoff: str) -> Crossing | None:
-        """Take an open crossing out, found as `find` does; None when it had ended before."""
-        crossing = self._open.pop(handoff, None)
-        if crossing is None:
-            found = self.find(handoff)
-            crossing = self._open.pop(found.handoff_id, None) if found is not None else None
-        return crossing
+    def is_open(self, crossing: Crossing) -> bool:
+        """Return whether a crossing was let through and has not ended."""
+        return crossing in self._open
+
+    def take(self, crossing: Crossing) -> bool:
+        """Take an open crossing out; False when it had ended before."""
+        try:
+            self._open.remove(crossing)
+        except KeyError:
+            return False
+        return True
 
     def drain(self) -> list[tuple[Crossing, HandoffOutcome]]:
         """Take out everything that is open, with the outcome it has when nothing more will happen."""
         with self._lock:
-            left = [(crossing, HandoffOutcome.NOT_DELIVERED) for crossing in list(self._open.values())]
-            left += [(crossing, HandoffOutcome.STOPPED) for crossing in self._trying.values()]
+            left = [(crossing, HandoffOutcome.NOT_DELIVERED) for crossing in list(self._open)]
+            left += [(crossing, HandoffOutcome.STOPPED) for crossing in list(self._to_repair.values())]
             self._open.clear()
-            self._trying.clear()
+            self._to_repair.clear()
             return left
 
     def _may_repair(self, crossing: Crossing, decision: Decision) -> bool:
@@ -107,14 +114,22 @@ class Crossings:
 def identity_of(raw: object, path: tuple[str, ...]) -> str:
     """Return the text at the identity path of a handoff, or an empty text when it cannot be read there."""
     value: Any = raw
-    for part in path:
-        if not isinstance(value, Mapping):
+    if isinstance(raw, str | bytes):
+        try:
+            value = decode(raw)
+        except ValueError:
             return ""
-        value = value.get(part)
+    for part in path:
+        if isinstance(value, Mapping):
+            value = value.get(part)
+        elif part in getattr(type(value), "__pydantic_fields__", ()):
+            value = getattr(value, part)
+        else:
+            return ""
     return value if isinstance(value, str) else ""
 
 
-def repair_text(decision: Decision, *, repairs_max: int) -> str:
+def repair_text(decision: Decision, *, repairs_max: int, is_last: bool) -> str:
     """Return the request to the sender: each field, its rule and what would be right, and how many tries are left.
 
     Built anew for each attempt and bounded; it never quotes a value.
@@ -125,7 +140,7 @@ def repair_text(decision: Decision, *, repairs_max: int) -> str:
     if len(blocking) > FINDINGS_SHOWN_MAX:
         lines.append(f"- and {len(blocking) - FINDINGS_SHOWN_MAX} more of the kind")
     lines.append("Send the whole handoff again with these fields mended. Do not repeat any tool call.")
-    if decision.attempt == repairs_max:
+    if is_last:
         lines.append("This is the last try.")
     return "\n".join(lines)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Generator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -15,12 +16,15 @@ from handoffwatch.clock import Clock
 
 @dataclass(frozen=True, slots=True)
 class Invoke:
-    """Call the user's function, with `span` as the current span; its result or exception goes back into the flow."""
+    """Call the user's function; its result or exception goes back into the flow.
+
+    `span`, when given, is the current span meanwhile; else the current one stays.
+    """
 
     function: Callable[..., Any]
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
-    span: trace.Span = trace.INVALID_SPAN
+    span: trace.Span | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +54,23 @@ def drive(flow: Flow[T], clock: Clock) -> T:
         Exception: Whatever the flow raises, unchanged.
     """
     resume: Callable[[], FlowStep] = flow.__next__
+    thrown: StopIteration | None = None
     while True:
+        unwrapped: StopIteration | None = None
         try:
             step = resume()
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
+        except RuntimeError as error:
+            if thrown is None or error.__cause__ is not thrown:
+                raise
+            unwrapped = thrown
+        if unwrapped is not None:
+            raise unwrapped
         try:
             result = _perform(step, clock)
         except BaseException as error:  # noqa: BLE001 - handed to the flow, which raises it again
+            thrown = error if isinstance(error, StopIteration) else None
             resume = _thrower(flow, error)
         else:
             resume = _sender(flow, result)
@@ -91,12 +104,18 @@ def _thrower(flow: Flow[T], error: BaseException) -> Callable[[], FlowStep]:
     return lambda: flow.throw(error)
 
 
+def _current(span: trace.Span | None) -> AbstractContextManager[object]:
+    if span is None:
+        return nullcontext()
+    return trace.use_span(span, end_on_exit=False, record_exception=False, set_status_on_exception=False)
+
+
 def _perform(step: FlowStep, clock: Clock) -> Any:
     if isinstance(step, Wait):
         return clock.sleep(step.seconds)
     if isinstance(step, Write):
         return step.function()
-    with trace.use_span(step.span, end_on_exit=False, record_exception=False, set_status_on_exception=False):
+    with _current(step.span):
         result = step.function(*step.args, **step.kwargs)
     if inspect.iscoroutine(result):
         result.close()
@@ -109,6 +128,6 @@ async def _perform_async(step: FlowStep, clock: Clock) -> Any:
         return await clock.sleep_async(step.seconds)
     if isinstance(step, Write):
         return await asyncio.to_thread(step.function)
-    with trace.use_span(step.span, end_on_exit=False, record_exception=False, set_status_on_exception=False):
+    with _current(step.span):
         result = step.function(*step.args, **step.kwargs)
         return await result if inspect.isawaitable(result) else result

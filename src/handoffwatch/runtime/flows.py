@@ -15,15 +15,25 @@ from handoffwatch.errors import (
     ToolFailed,
     ToolRejected,
 )
-from handoffwatch.events import CheckBypassed
+from handoffwatch.events import CheckBypassed, InternalErrorCaught
 from handoffwatch.outcomes.claim import Claim
 from handoffwatch.outcomes.intent import Intent, intent_of_call, intent_of_expectation
-from handoffwatch.outcomes.receipt import receipt_of
+from handoffwatch.outcomes.receipt import Receipt, receipt_of
 from handoffwatch.runtime.call import Call
 from handoffwatch.runtime.drivers import Flow, Invoke, Wait, Write
 from handoffwatch.runtime.step import Step
 from handoffwatch.tools.tool import Tool
-from handoffwatch.vocabulary import Action, BypassCause, Check, Criticality, FailureClass, RunOutcome, ToolOutcome
+from handoffwatch.vocabulary import (
+    Action,
+    BypassCause,
+    Check,
+    Component,
+    Criticality,
+    FailureClass,
+    RunOutcome,
+    ToolCode,
+    ToolOutcome,
+)
 
 if TYPE_CHECKING:
     from handoffwatch.outcomes.kind import OperationKind
@@ -64,17 +74,21 @@ def call(
     function: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
-    bound: Mapping[str, object],
+    bind: Callable[..., Mapping[str, object]],
 ) -> Flow[Any]:
     """Call a tool: intent before, bounded repetition, receipt after; returns what the tool returned."""
     run = watch.current()
-    kind = watch.registrations.operations[tool.operation] if tool.operation and run is not None else None
+    kind = watch.registrations.operations[tool.operation] if tool.operation else None
     operation_id: str | None = None
-    if kind is not None and run is not None:
-        intent = intent_of_call(kind, bound, run_id=run.run_id, workflow=run.workflow.name)
+    if kind is not None and run is None:
+        watch.recorder.emit(CheckBypassed(Check.LEDGER, kind.name, BypassCause.UNCHECKED))
+    elif kind is not None and run is not None:
+        try:
+            intent = _intent(kind, bind(*args, **kwargs), run)
+        except (TypeError, RegistrationError) as error:
+            raise _failed(tool.name, _refused_arguments(watch, run, tool)) from error
         operation_id = yield from _write_intent(watch, kind, intent)
-    began = Call(tool, run=run, recorder=watch.recorder, clock=watch.clock)
-    value, step, cause = yield from _attempts(began, function, args, kwargs)
+    value, step, cause = yield from _attempts(Call(tool, watch=watch, run=run), function, args, kwargs)
     if kind is not None and operation_id is not None:
         yield from _write_receipt(watch, kind, operation_id, step, value)
     if step.action is Action.OK:
@@ -82,25 +96,37 @@ def call(
     raise _failed(tool.name, step) from cause
 
 
+def _intent(kind: OperationKind, arguments: Mapping[str, object], run: Run) -> Intent:
+    return intent_of_call(kind, arguments, run_id=run.run_id, workflow=run.workflow.name, traceparent=run.traceparent())
+
+
+def _refused_arguments(watch: Watch, run: Run, tool: Tool) -> Step:
+    """Count a call whose arguments name no operation: it is refused before anything is sent."""
+    refused = Call(tool, watch=watch, run=run)
+    refused.attempt()
+    return refused.classified(FailureClass.REJECTED, ToolCode.EXCEPTION)
+
+
 def _attempts(
     call: Call, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Flow[tuple[Any, Step, Exception | None]]:
     """Make wire attempts until one succeeds or none is left; returns the value, the last step, and what was raised."""
-    while True:
-        call.attempt()
-        value, cause = None, None
-        try:
-            value = yield Invoke(function, args, kwargs, call.scope.span)
-        except Exception as error:  # noqa: BLE001 - classified here; the caller raises from it
-            step, cause = call.raised(error), error
-        except BaseException as error:
-            call.raised(error)
-            raise
-        else:
-            step = call.returned(value)
-        if step.action is not Action.RETRY:
-            return value, step, cause
-        yield Wait(step.wait_s)
+    try:
+        while True:
+            call.attempt()
+            value, cause = None, None
+            try:
+                value = yield Invoke(function, args, kwargs, call.scope.span)
+            except Exception as error:  # noqa: BLE001 - classified here; the caller raises from it
+                step, cause = call.raised(error), error
+            else:
+                step = call.returned(value)
+            if step.action is not Action.RETRY:
+                return value, step, cause
+            yield Wait(step.wait_s)
+    except BaseException:
+        call.cancelled()
+        raise
 
 
 def expect(run: Run, operation: str, values: Mapping[str, object]) -> Flow[None]:
@@ -110,7 +136,9 @@ def expect(run: Run, operation: str, values: Mapping[str, object]) -> Flow[None]
         raise RegistrationError(
             f"operation {operation!r}: is not registered", hint=f"call watch.operation({operation!r}, …) at start"
         )
-    intent = intent_of_expectation(kind, values, run_id=run.run_id, workflow=run.workflow.name)
+    intent = intent_of_expectation(
+        kind, values, run_id=run.run_id, workflow=run.workflow.name, traceparent=run.traceparent()
+    )
     try:
         yield Write(lambda: run.watch.ledger.expect(intent))
     except LedgerUnavailable as error:
@@ -124,7 +152,8 @@ def claim(run: Run, said: Claim) -> Flow[None]:
             f"workflow {run.workflow.name}: a claim needs operations to be checked against, got none",
             hint=f'watch.workflow("{run.workflow.name}", operations=["…"])',
         )
-    yield Write(lambda: run.watch.ledger.record_claim(run.run_id, run.workflow.name, said))
+    traceparent = run.traceparent()
+    yield Write(lambda: run.watch.ledger.record_claim(run.run_id, run.workflow.name, said, traceparent=traceparent))
     run.claimed = said.claimed
 
 
@@ -150,7 +179,11 @@ def _write_intent(watch: Watch, kind: OperationKind, intent: Intent) -> Flow[str
 def _write_receipt(watch: Watch, kind: OperationKind, operation_id: str, step: Step, value: Any) -> Flow[None]:
     """Write how the call ended. The call has happened, so a ledger that is down is counted and nothing is undone."""
     outcome = ToolOutcome.OK if step.action is Action.OK else ToolOutcome.FAILED
-    receipt = receipt_of(kind, value) if outcome is ToolOutcome.OK else None
+    receipt: Receipt | None = None
+    try:
+        receipt = receipt_of(kind, value) if outcome is ToolOutcome.OK else None
+    except Exception as error:  # noqa: BLE001 - the receipt's own model may raise; the call has happened all the same
+        watch.recorder.emit(InternalErrorCaught(Component.RUNTIME, type(error).__name__))
     try:
         yield Write(lambda: watch.ledger.record_receipt(operation_id, outcome, receipt))
     except LedgerUnavailable:

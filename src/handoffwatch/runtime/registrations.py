@@ -64,13 +64,17 @@ class Registrations:
         Raises:
             RegistrationError: The name is taken or no label, or its operation is unknown.
         """
+        self.check_tool(tool)
+        self.tools[tool.name] = tool
+
+    def check_tool(self, tool: Tool) -> None:
+        """Check what `add_tool` checks, and register nothing."""
         _refuse_bad_name("tool", tool.name, self.tools)
         if tool.operation is not None and tool.operation not in self.operations:
             raise RegistrationError(
                 f"tool {tool.name}: operation: no operation of the name {tool.operation!r} is registered",
                 hint=f"call watch.operation({tool.operation!r}, …) before watch.tool(…)",
             )
-        self.tools[tool.name] = tool
 
     def add_operation(self, operation: OperationKind) -> None:
         """Register a kind of operation.
@@ -80,6 +84,11 @@ class Registrations:
         """
         _refuse_bad_name("operation", operation.name, self.operations)
         self.operations[operation.name] = operation
+
+
+def named(what: str, name: object) -> str:
+    """Return how a message names what is registered; a name that can be none is left out."""
+    return f"{what} {name}" if is_name(name) else what
 
 
 def member(where: str, name: str, value: object, members: type[E]) -> E:

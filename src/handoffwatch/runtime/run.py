@@ -17,11 +17,11 @@ from handoffwatch.errors import Stopped
 from handoffwatch.events import GuardChecked, HandoffEnded, HandoffInspected, InternalErrorCaught, RunEnded, RunStarted
 from handoffwatch.handoffs.context import HandoffContext
 from handoffwatch.outcomes.claim import Claim
-from handoffwatch.recording.spans import INVOKE_WORKFLOW, OPERATION_NAME, RUN_ID, WORKFLOW_NAME
+from handoffwatch.recording.spans import INVOKE_WORKFLOW, OPERATION_NAME, RUN_ID, WORKFLOW_NAME, clean
+from handoffwatch.recording.traceparent import traceparent_of
 from handoffwatch.runtime import flows
 from handoffwatch.runtime.call import Call
-from handoffwatch.runtime.crossings import Crossings, identity_of, repair_text
-from handoffwatch.runtime.current import current_run
+from handoffwatch.runtime.crossings import Crossing, Crossings, identity_of, repair_text
 from handoffwatch.runtime.drivers import drive, drive_async
 from handoffwatch.runtime.registrations import Workflow
 from handoffwatch.runtime.step import Step
@@ -40,6 +40,7 @@ from handoffwatch.vocabulary import (
 )
 
 if TYPE_CHECKING:
+    from handoffwatch.recording.recorder import Scope
     from handoffwatch.runtime.watch import Watch
 
 _ALL_OTHER = (OTHER, OTHER, OTHER, OTHER)
@@ -83,10 +84,12 @@ class Run:
         self._started_s = self._clock.monotonic_s()
         self._scope = self._recorder.open(
             f"{INVOKE_WORKFLOW} {workflow.name}",
-            {OPERATION_NAME: INVOKE_WORKFLOW, WORKFLOW_NAME: workflow.name, RUN_ID: run_id},
+            {OPERATION_NAME: INVOKE_WORKFLOW, WORKFLOW_NAME: workflow.name, RUN_ID: clean(run_id)},
         )
         self._run_token: Token[Run | None] | None = None
         self._span_token: Token[Any] | None = None
+        self._outer: Run | None = None
+        self._around = otel_context.get_current()
         self._recorder.emit(RunStarted(workflow.name, run_id))
 
     # handoffs
@@ -118,7 +121,7 @@ class Run:
             crossing.labels = _ALL_OTHER if unknown else (decision.route, source, target, decision.schema_version)
             self._inspected = True
             if "check_failed" in decision.reasons:
-                self._recorder.emit(InternalErrorCaught(Component.WATCHDOG, decision.findings[0].sentence))
+                self._recorder.emit(InternalErrorCaught(Component.WATCHDOG, "check_failed"))
             if action in (Action.STOP, Action.HOLD):
                 self._stopped = True
             overhead_s = max(0.0, self._clock.monotonic_s() - started_s)
@@ -126,11 +129,16 @@ class Run:
                 HandoffInspected(
                     self.workflow.name, self.run_id, self.task_id or "", crossing.labels, source, target,
                     decision, action, repair, overhead_s,
-                )
+                ),
+                within=self._scope,
             )  # fmt: skip
-            if action is Action.STOP:
+            if action is Action.DELIVER:
+                return Step(action, "", 0.0, decision, decision.handoff_id, crossing)
+            if action is not Action.REPAIR:
                 self._handoff_ended(crossing, HandoffOutcome.STOPPED)
-            text = repair_text(decision, repairs_max=self._repairs_max) if action is Action.REPAIR else ""
+                return Step(action, "", 0.0, decision, decision.handoff_id)
+            is_last = self._crossings.is_last_try(crossing)
+            text = repair_text(decision, repairs_max=self._watch.settings.handoffs.repairs_max, is_last=is_last)
             return Step(action, text, 0.0, decision, decision.handoff_id)
         except Exception as error:  # noqa: BLE001 - our own fault in a check fails closed, and is counted
             self._stopped = True
@@ -141,20 +149,22 @@ class Run:
         """Say that the handoff stands before its receiver's first action.
 
         Args:
-            handoff: The step that `handoff` returned, its handoff id, or the target's name when only one is open to it.
+            handoff: The step that `handoff` returned; its handoff id or its target's name when only one such is open.
 
         Returns:
             deliver, or stop when no such handoff was let through.
         """
-        crossing = self._crossings.find(_handoff_id(handoff))
-        if crossing is None:
+        crossing = self._crossing(handoff)
+        if crossing is None or not self._crossings.is_open(crossing):
             return Step(Action.STOP)
-        return handoff if isinstance(handoff, Step) else Step(Action.DELIVER, handoff_id=crossing.handoff_id)
+        return (
+            handoff if isinstance(handoff, Step) else Step(Action.DELIVER, "", 0.0, None, crossing.handoff_id, crossing)
+        )
 
     def ended(self, handoff: Step | str, *, error: BaseException | None = None) -> None:
         """Say that the receiver returned, or raised `error`; what is reported twice counts once."""
-        crossing = self._crossings.take(_handoff_id(handoff))
-        if crossing is not None:
+        crossing = self._crossing(handoff)
+        if crossing is not None and self._crossings.take(crossing):
             outcome = HandoffOutcome.DELIVERED if error is None else HandoffOutcome.RECEIVER_FAILED
             self._handoff_ended(crossing, outcome)
 
@@ -209,8 +219,8 @@ class Run:
         """
         known = self._watch.registrations.tools.get(tool)
         if known is None:
-            self._recorder.overflow(TOOL_CALLS, "tool")
-        return Call(known or self._watch.unknown_tool, run=self, recorder=self._recorder, clock=self._clock)
+            self._recorder.unknown(TOOL_CALLS, "tool", tool)
+        return Call(known or self._watch.unknown_tool, watch=self._watch, run=self, call_id=call_id)
 
     def tool_ended(self, tool: str, outcome: ToolOutcome) -> None:
         """Take note of an ended call: a later success of the same tool recovers its failure."""
@@ -233,7 +243,8 @@ class Run:
         reason = refusal_reason(self.workflow.tools, calls=calls, successes=successes)
         obeyed = reason is not None and self.workflow.guard is Mode.ENFORCE
         self._guard = "refused" if obeyed else "passed"
-        self._recorder.emit(GuardChecked(self.workflow.name, self.run_id, self.workflow.guard, reason))
+        checked = GuardChecked(self.workflow.name, self.run_id, self.workflow.guard, reason)
+        self._recorder.emit(checked, within=self._scope)
         return Step(Action.REFUSE, REFUSAL_TEXT) if obeyed else Step(Action.ANSWER, text)
 
     # durable steps
@@ -291,6 +302,7 @@ class Run:
                 return False
             self._finished = True
         for crossing, left in self._crossings.drain():
+            self._stopped = self._stopped or left is HandoffOutcome.STOPPED
             self._handoff_ended(crossing, left)
         self._watch.run_ended(self)
         none_called = self._succeeded + self._failed == 0
@@ -314,7 +326,8 @@ class Run:
         return True
 
     def __enter__(self) -> Run:
-        self._run_token = current_run.set(self)
+        self._outer, self._around = self._watch.current_run.get(), otel_context.get_current()
+        self._run_token = self._watch.current_run.set(self)
         self._span_token = otel_context.attach(trace.set_span_in_context(self._scope.span))
         return self
 
@@ -334,13 +347,26 @@ class Run:
         await self.finish_async(_outcome_of(error))
 
     def _leave(self) -> None:
-        """Give the context back; a block that is closed in another context has nothing to give back there."""
-        if current_run.get() is self and self._run_token is not None and self._span_token is not None:
-            otel_context.detach(self._span_token)
-            current_run.reset(self._run_token)
-        self._run_token = self._span_token = None
+        """Give the context back; a block that is closed in another context has nothing to give back there.
 
-    def _handoff_ended(self, crossing: Any, outcome: HandoffOutcome) -> None:
+        Blocks that stood around this one and have ended before it are left behind too.
+        """
+        run_token, span_token = self._run_token, self._span_token
+        self._run_token = self._span_token = None
+        if run_token is None or span_token is None:
+            return
+        try:
+            self._watch.current_run.reset(run_token)
+        except ValueError:
+            return
+        otel_context.detach(span_token)
+        outer = self._watch.current_run.get()
+        while outer is not None and outer.is_finished:
+            otel_context.attach(outer._around)
+            outer = outer._outer
+            self._watch.current_run.set(outer)
+
+    def _handoff_ended(self, crossing: Crossing, outcome: HandoffOutcome) -> None:
         self._recorder.emit(HandoffEnded(self.run_id, crossing.handoff_id, crossing.labels, outcome, crossing.attempts))
 
     def _identity(self, source: str, target: str, raw: object) -> str:
@@ -349,18 +375,27 @@ class Run:
             return self.task_id
         return identity_of(raw, path)
 
+    def traceparent(self) -> str:
+        """Return the address of the run's span as W3C Trace Context writes it; empty when it has none."""
+        return traceparent_of(self._scope.span)
+
+    def _crossing(self, handoff: Step | str) -> Crossing | None:
+        return handoff.crossing if isinstance(handoff, Step) else self._crossings.find(handoff)
+
     @property
     def watch(self) -> Watch:
         """The Watch that made this run."""
         return self._watch
 
     @property
-    def _repairs_max(self) -> int:
-        return self._watch.settings.handoffs.repairs_max
+    def scope(self) -> Scope:
+        """The scope of the run: its span is the parent of what happens where no span is current."""
+        return self._scope
 
-
-def _handoff_id(handoff: Step | str) -> str:
-    return handoff.handoff_id if isinstance(handoff, Step) else handoff
+    @property
+    def is_finished(self) -> bool:
+        """Whether the run has ended."""
+        return self._finished
 
 
 def _outcome_of(error: BaseException | None) -> RunOutcome | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from handoffwatch.decision import Decision
+from handoffwatch.runtime.crossings import Crossing
 from handoffwatch.vocabulary import Action, FailureClass
 
 
@@ -16,7 +17,8 @@ class Step(NamedTuple):
         text: Fixed text: for the model (a repair request, a failed tool) or for the user (an answer, a refusal).
         wait_s: Seconds to wait before a retry.
         decision: The watchdog's decision, for handoffs.
-        handoff_id: The handoff that `arrived` and `ended` are about.
+        handoff_id: The id of the handoff.
+        crossing: Which handoff `arrived` and `ended` are about, also when two share an id.
         failure_class: How a tool call failed for good.
     """
 
@@ -25,4 +27,5 @@ class Step(NamedTuple):
     wait_s: float = 0.0
     decision: Decision | None = None
     handoff_id: str = ""
+    crossing: Crossing | None = None
     failure_class: FailureClass | None = None

@@ -9,6 +9,7 @@ import threading
 import uuid
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,8 +17,7 @@ from prometheus_client import CollectorRegistry
 
 from handoffwatch.clock import Clock
 from handoffwatch.errors import LedgerUnavailable, RegistrationError
-from handoffwatch.runtime.current import current_run
-from handoffwatch.runtime.registrations import Registrations, Workflow, member
+from handoffwatch.runtime.registrations import Registrations, Workflow, member, named
 from handoffwatch.vocabulary import OTHER, Criticality, Mode, Safety, ToolsNeed
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from handoffwatch.runtime.settings import Settings
     from handoffwatch.settlement.settler import Settler
     from handoffwatch.tools.success import SuccessRule
+    from handoffwatch.tools.tool import Tool
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -86,6 +87,7 @@ class Watch:
         )
         self.registrations = Registrations()
         self.watchdog = Watchdog(Routes(), clock=self.clock)
+        self.current_run: ContextVar[Run | None] = ContextVar("handoffwatch_run", default=None)
         self._runs: weakref.WeakValueDictionary[str, Run] = weakref.WeakValueDictionary()
         self._ledger: Ledger | None = None
         self._lock = threading.RLock()
@@ -107,7 +109,7 @@ class Watch:
         Raises:
             RegistrationError: A name is taken or no label, or a value is outside its set.
         """
-        where = f"workflow {name}"
+        where = named("workflow", name)
         workflow = Workflow(
             name,
             member(where, "tools", tools, ToolsNeed),
@@ -138,7 +140,7 @@ class Watch:
             RegistrationError: The route is registered, its names collide with others, two contracts have one version,
                 or a value is outside its set.
         """
-        where = f"route {name}"
+        where = named("route", name)
         contracts = contract if isinstance(contract, Sequence) else (contract,)
         route = self.watchdog.routes.add(
             name,
@@ -166,6 +168,7 @@ class Watch:
         receipt_id: str | None = None,
         verifier: Verifier | None = None,
         read_back_window_s: float | None = None,
+        polls_s: Sequence[float] | None = None,
         deadline_s: float | None = None,
         sample: float | None = None,
     ) -> None:
@@ -180,6 +183,7 @@ class Watch:
             receipt_id: The receipt's field that holds the record's id.
             verifier: Reads the stored effect back, such as `RecordVerifier`.
             read_back_window_s: How long absence proves nothing after a write; None takes the setting.
+            polls_s: Seconds after the claim at which the effect is read, ascending; None takes the setting.
             deadline_s: When an open operation is overdue; None takes the setting.
             sample: The share of runs whose routine operations are verified; None takes the setting.
 
@@ -191,12 +195,13 @@ class Watch:
         kind = OperationKind(
             name=name,
             key=key,
-            compare=tuple(compare),
-            criticality=member(f"operation {name}", "criticality", criticality, Criticality),
+            compare=compare,
+            criticality=member(named("operation", name), "criticality", criticality, Criticality),
             receipt=receipt,
             receipt_id=receipt_id,
             verifier=verifier,
             read_back_window_s=read_back_window_s,
+            polls_s=None if polls_s is None else tuple(polls_s),
             deadline_s=deadline_s,
             sample=sample,
         )
@@ -216,6 +221,8 @@ class Watch:
     ) -> Callable[[F], F]:
         """Register a tool; the result decorates the function that makes the call, plain or async.
 
+        A tool with an operation is registered when it decorates its function, whose parameters must fit the operation.
+
         The decorated function returns what the function returned. It raises `ToolDown`, `ToolRejected` or
         `NeedsHuman` when the call fails for good, with the fixed text for the model in `text`.
 
@@ -233,6 +240,15 @@ class Watch:
         from handoffwatch.tools.retry import RetryPolicy
         from handoffwatch.tools.tool import Tool
 
+        where = named("tool", name)
+        if attempts_max is not None and attempts_max < 1:
+            raise RegistrationError(
+                f"{where}: attempts_max: must be at least 1, got {attempts_max}", hint="1 never repeats a call"
+            )
+        if deadline_s is not None and not deadline_s > 0:
+            raise RegistrationError(
+                f"{where}: deadline_s: must be above 0, got {deadline_s}", hint="remove it to use the setting"
+            )
         settings = self.settings.tools
         policy = RetryPolicy(
             attempts_max=settings.attempts_max if attempts_max is None else attempts_max,
@@ -240,10 +256,18 @@ class Watch:
             base_wait_s=settings.base_wait_s,
             deadline_s=settings.deadline_s if deadline_s is None else deadline_s,
         )
-        tool = Tool(name, member(f"tool {name}", "safety", safety, Safety), success, policy, operation)
-        self.registrations.add_tool(tool)
-        self.recorder.register_tool(name, safety=tool.safety)
-        return lambda function: self._watched(tool, function)
+        tool = Tool(name, member(where, "safety", safety, Safety), success, policy, operation)
+        if operation is None:
+            self._register_tool(tool)
+            return lambda function: self._watched(tool, function)
+
+        def decorate(function: F) -> F:
+            watched = self._watched(tool, function)
+            self._register_tool(tool)
+            return watched
+
+        self.registrations.check_tool(tool)
+        return decorate
 
     # runs
 
@@ -278,14 +302,11 @@ class Watch:
         return run
 
     def current(self, run_id: str | None = None) -> Run | None:
-        """Return the run of an id, else the run whose block the code is in, else None.
-
-        A run of another Watch is never returned.
-        """
+        """Return the run of an id, else the run whose block the code is in, else None; never one that has ended."""
         if run_id is not None:
             return self._runs.get(run_id)
-        run = current_run.get()
-        return run if run is not None and run.watch is self else None
+        run = self.current_run.get()
+        return run if run is not None and not run.is_finished else None
 
     def run_ended(self, run: Run) -> None:
         """Forget a run that has ended."""
@@ -295,7 +316,7 @@ class Watch:
 
     @property
     def ledger(self) -> Ledger:
-        """The durable store and, from its first use, its series on `registry`. Nothing is opened before it is written."""
+        """The durable store; from its first use on its series stand in `registry`."""
         with self._lock:
             if self._ledger is None:
                 from handoffwatch.ledger.collector import LedgerCollector
@@ -328,12 +349,16 @@ class Watch:
                 self._ledger.close()
 
     @functools.cached_property
-    def unknown_tool(self) -> Any:
+    def unknown_tool(self) -> Tool:
         """What a tool that nobody registered is taken for: its name is `other`, and nothing is known to be safe."""
         from handoffwatch.tools.retry import RetryPolicy
         from handoffwatch.tools.tool import Tool
 
         return Tool(OTHER, Safety.UNSAFE, None, RetryPolicy(), None)
+
+    def _register_tool(self, tool: Tool) -> None:
+        self.registrations.add_tool(tool)
+        self.recorder.register_tool(tool.name, safety=tool.safety)
 
     def _write_registrations(self) -> None:
         """Make workflows and operations rows of the ledger, so that a separate exporter shows them at 0.
@@ -344,7 +369,7 @@ class Watch:
             with contextlib.suppress(LedgerUnavailable):
                 self._ledger.register(self.registrations.workflows.values(), self.registrations.operations.values())
 
-    def _watched(self, tool: Any, function: F) -> F:
+    def _watched(self, tool: Tool, function: F) -> F:
         from handoffwatch.runtime import flows
         from handoffwatch.runtime.drivers import drive, drive_async
 
@@ -352,9 +377,7 @@ class Watch:
         if tool.operation is not None:
             self.registrations.operations[tool.operation].check_parameters(signature.parameters, tool=tool.name)
 
-        def bound(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-            if tool.operation is None:
-                return {}
+        def bind(*args: Any, **kwargs: Any) -> dict[str, Any]:
             arguments = signature.bind(*args, **kwargs)
             arguments.apply_defaults()
             return arguments.arguments
@@ -363,14 +386,12 @@ class Watch:
 
             @functools.wraps(function)
             async def watched_async(*args: Any, **kwargs: Any) -> Any:
-                return await drive_async(
-                    flows.call(self, tool, function, args, kwargs, bound(args, kwargs)), self.clock
-                )
+                return await drive_async(flows.call(self, tool, function, args, kwargs, bind), self.clock)
 
             return watched_async  # type: ignore[return-value]
 
         @functools.wraps(function)
         def watched(*args: Any, **kwargs: Any) -> Any:
-            return drive(flows.call(self, tool, function, args, kwargs, bound(args, kwargs)), self.clock)
+            return drive(flows.call(self, tool, function, args, kwargs, bind), self.clock)
 
         return watched  # type: ignore[return-value]

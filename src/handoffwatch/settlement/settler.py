@@ -51,24 +51,30 @@ class Settler:
         self._policy = settings.policy()
         self._asker = Asker(timeout_s=settings.verifier_timeout_s)
 
-    def run_once(self) -> int:
+    def run_once(self, stop: threading.Event | None = None) -> int:
         """Read back up to `batch_max` operations that are due, and return how many were handled.
 
-        An operation that meets a fault of our own is counted, left for the next time, and does not stop the others.
+        An operation that meets a fault of our own is counted and pushed back as far as a read would have pushed it:
+        however many there are, they do not stand before the others at the next time.
+
+        Args:
+            stop: When it is set, the rest is left as it is.
 
         Raises:
             LedgerUnavailable: The ledger cannot be used.
         """
         handled = 0
-        for operation in self._ledger.due(
-            self._clock.wall_s(), limit=self._settings.batch_max, kinds=tuple(self._kinds)
-        ):
+        now_unix_s = self._clock.wall_s()
+        for operation in self._ledger.due(now_unix_s, limit=self._settings.batch_max, kinds=tuple(self._kinds)):
+            if stop is not None and stop.is_set():
+                break
             try:
                 self._handle(operation)
             except LedgerUnavailable:
                 raise
             except Exception as error:  # noqa: BLE001  one bad operation must not stop the others; it is counted
                 self._report(Component.SETTLEMENT, error)
+                self._ledger.postpone(operation, next_poll_unix_s=self._next_poll_unix_s(operation))
             else:
                 handled += 1
         return handled
@@ -76,12 +82,12 @@ class Settler:
     def serve(self, stop: threading.Event) -> None:
         """Settle until `stop` is set, waiting `tick_s` whenever nothing was due or the ledger is down."""
         while not stop.is_set():
-            if self._run_guarded() == 0:
+            if self._run_guarded(stop) == 0:
                 stop.wait(self._settings.tick_s)
 
-    def _run_guarded(self) -> int:
+    def _run_guarded(self, stop: threading.Event) -> int:
         try:
-            return self.run_once()
+            return self.run_once(stop)
         except LedgerUnavailable as error:
             self._report(Component.LEDGER, error)
         except Exception as error:  # noqa: BLE001  the loop outlives any fault of its own; it is counted
@@ -98,16 +104,19 @@ class Settler:
         else:
             result, cause = VerificationResult.SKIPPED, None
         duration_s = self._clock.monotonic_s() - started_s
-        next_poll = next_poll_unix_s(
-            policy,
-            since_unix_s=operation.polled_since_unix_s,
-            now_unix_s=self._clock.wall_s(),
-            deadline_unix_s=operation.deadline_unix_s,
-        )
+        next_poll = self._next_poll_unix_s(operation)
         settled = self._ledger.record_verification(operation, result, cause=cause, next_poll_unix_s=next_poll)
         self._emit(_verified(operation, result, duration_s=duration_s))
         if settled is not None:
             self._emit(_settled(settled))
+
+    def _next_poll_unix_s(self, operation: OpenOperation) -> float | None:
+        return next_poll_unix_s(
+            self._kinds[operation.intent.kind].policy(self._policy),
+            since_unix_s=operation.polled_since_unix_s,
+            now_unix_s=self._clock.wall_s(),
+            deadline_unix_s=operation.deadline_unix_s,
+        )
 
     def _read(
         self, kind: OperationKind, operation: OpenOperation, *, window_s: float
@@ -137,6 +146,7 @@ def _verified(operation: OpenOperation, result: VerificationResult, *, duration_
         criticality=operation.criticality,
         result=result,
         duration_s=duration_s,
+        traceparent=operation.intent.traceparent,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 import ssl
 from typing import Any, Final
@@ -15,6 +16,8 @@ _REFUSED_BEFORE_EFFECT: Final = frozenset({425, 429})
 _FATAL: Final = frozenset({401, 403, 404, 407, 410, 501, 505})
 _CODES: Final = {int(code): code for code in ToolCode if code.value.isdigit()}
 
+_NEVER_SENT: Final = (ConnectionRefusedError, socket.gaierror, ssl.SSLCertVerificationError)
+_UNREACHABLE: Final = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH})
 _NOTHING_SENT: Final = frozenset(
     {
         "ConnectTimeout",
@@ -60,7 +63,7 @@ def classify_exception(error: BaseException, safety: Safety, *, now_s: float = 0
     idempotent tools and ambiguous for unsafe ones. An error without a code is ambiguous on an unsafe tool and fatal
     elsewhere: nobody may guess what it means.
     """
-    response = getattr(error, "response", None)
+    response = _attribute(error, "response")
     status = status_of(response) if response is not None else None
     if status is None:
         status = status_of(error)
@@ -69,22 +72,35 @@ def classify_exception(error: BaseException, safety: Safety, *, now_s: float = 0
         failure = classify_status(status, safety, retry_after=_header(holder, "retry-after"), now_s=now_s)
         if failure is not None:
             return failure
+    reason = _attribute(error, "reason")
+    if isinstance(reason, Exception):
+        error = reason
     names = {cls.__name__ for cls in type(error).__mro__}
-    if names & _NOTHING_SENT or isinstance(error, ConnectionRefusedError | socket.gaierror | ssl.SSLError):
+    if names & _NOTHING_SENT or isinstance(error, _NEVER_SENT) or _attribute(error, "errno") in _UNREACHABLE:
         return Failure(FailureClass.RETRYABLE, _connection_code(error, names), "connection_error")
     if isinstance(error, TimeoutError) or names & _TIMEOUTS:
         return Failure(_unanswered(safety), ToolCode.TIMEOUT, "timeout")
+    if isinstance(error, ssl.SSLError):
+        return Failure(_unanswered(safety), ToolCode.TLS, "connection_error")
     if isinstance(error, ConnectionError) or names & _LOST:
         return Failure(_unanswered(safety), ToolCode.CONNECTION, "connection_error")
-    uncoded = FailureClass.AMBIGUOUS if safety is Safety.UNSAFE else FailureClass.FATAL
-    return Failure(uncoded, ToolCode.EXCEPTION, "an error")
+    return without_code(safety)
+
+
+def without_code(safety: Safety) -> Failure:
+    """Return the failure of an error that says nothing: ambiguous on an unsafe tool, fatal elsewhere."""
+    failure_class = FailureClass.AMBIGUOUS if safety is Safety.UNSAFE else FailureClass.FATAL
+    return Failure(failure_class, ToolCode.EXCEPTION, "an error")
 
 
 def status_of(holder: object) -> int | None:
-    """Return the HTTP status that a response or an error carries, or None."""
+    """Return the HTTP status that a response or an error carries, or None.
+
+    `status_code` is one whatever its value; `status` and `code` have other meanings too and count from 100 to 599.
+    """
     for name in ("status_code", "status", "code"):
-        value = getattr(holder, name, None)
-        if isinstance(value, int) and not isinstance(value, bool) and 100 <= value <= 599:
+        value = _attribute(holder, name)
+        if type(value) is int and (name == "status_code" or 100 <= value <= 599):
             return value
     return None
 
@@ -99,7 +115,8 @@ def declared_codes(safety: Safety) -> list[tuple[ToolCode, FailureClass]]:
     pairs = {(_code_of_status(status), _class_of_status(status, safety)) for status in range(300, 600)}
     pairs |= {(ToolCode.TIMEOUT, _unanswered(safety)), (ToolCode.TIMEOUT, FailureClass.RETRYABLE)}
     pairs |= {(ToolCode.CONNECTION, _unanswered(safety)), (ToolCode.CONNECTION, FailureClass.RETRYABLE)}
-    pairs |= {(ToolCode.DNS, FailureClass.RETRYABLE), (ToolCode.TLS, FailureClass.RETRYABLE)}
+    pairs |= {(ToolCode.TLS, _unanswered(safety)), (ToolCode.TLS, FailureClass.RETRYABLE)}
+    pairs |= {(ToolCode.DNS, FailureClass.RETRYABLE)}
     pairs |= {(ToolCode.EXCEPTION, FailureClass.AMBIGUOUS if safety is Safety.UNSAFE else FailureClass.FATAL)}
     pairs |= {(ToolCode.RESULT, failure_class) for failure_class in FailureClass}
     return sorted(pairs)
@@ -142,8 +159,16 @@ def _connection_code(error: BaseException, names: set[str]) -> ToolCode:
     return ToolCode.TIMEOUT if names & {"ConnectTimeout", "PoolTimeout", "ConnectTimeoutError"} else ToolCode.CONNECTION
 
 
+def _attribute(holder: object, name: str) -> Any:
+    """Return an attribute of a foreign object; None when it has none, or a property of it raises."""
+    try:
+        return getattr(holder, name, None)
+    except Exception:  # noqa: BLE001 - a foreign property may raise anything; what it would have said is unknown
+        return None
+
+
 def _header(holder: Any, name: str) -> str | None:
-    headers = getattr(holder, "headers", None)
+    headers = _attribute(holder, "headers")
     if headers is None or not hasattr(headers, "items"):
         return None
     for key, value in headers.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Final
 
@@ -15,7 +16,7 @@ def parse_retry_after_s(header: str | None, *, now_s: float) -> float | None:
     """Return the seconds that a Retry-After header asks for, or None when it cannot be read.
 
     Args:
-        header: Seconds as plain digits, or an HTTP date; anything else is unreadable.
+        header: Seconds as plain digits, or an HTTP date, which is in UTC; anything else is unreadable.
         now_s: Unix time in seconds, for the date form; a date in the past is 0.
 
     Returns:
@@ -31,7 +32,8 @@ def parse_retry_after_s(header: str | None, *, now_s: float) -> float | None:
     if text.isascii() and text.isdigit():
         return WAIT_S_LIMIT
     try:
-        when_s = parsedate_to_datetime(text).timestamp()
+        when = parsedate_to_datetime(text)
+        when_s = (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError, TypeError):
         return None
     return min(max(0.0, when_s - now_s), WAIT_S_LIMIT)

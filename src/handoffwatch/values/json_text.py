@@ -1,25 +1,42 @@
-"""Any Python value to strict JSON text, and where a value has no JSON form."""
+"""Any Python value to strict JSON text: whether it may be given to the encoder, and where it has no JSON form."""
 
 from __future__ import annotations
 
 import dataclasses
 import datetime
 import enum
+import itertools
+import json
 import math
+import re
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
 
-DEPTH_MAX: Final = 250
-"""Levels of nesting that the encoder takes; deeper values are named, never followed."""
+DEPTH_MAX: Final = 64
+"""Levels of nesting that are read; deeper values are named, never followed. Source: DESIGN section 11."""
 
 FAULTS_MAX: Final = 20
-INTEGER_MAX: Final = 2**63 - 1
 
-_NATIVE: Final = (datetime.datetime, datetime.date, datetime.time, uuid.UUID, enum.Enum)
+_SCALARS: Final = frozenset({str, int, float, bool, type(None)})
+_NATIVE: Final = (datetime.datetime, datetime.date, datetime.time, uuid.UUID)
+_LONG_NUMBER: Final = re.compile(rb"[0-9]{19}")
+
+
+class Shape(enum.Enum):
+    """What a value is to the encoder.
+
+    PLAIN: dicts, lists and scalars only, so the value and its JSON text say the same. CONVERTIBLE: it may be encoded,
+    and only its JSON text can be judged. TOO_DEEP and TOO_LARGE: it must not be encoded.
+    """
+
+    PLAIN = "plain"
+    CONVERTIBLE = "convertible"
+    TOO_DEEP = "too_deep"
+    TOO_LARGE = "too_large"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +48,48 @@ class Fault:
     found: str
 
 
-def encode(value: object) -> bytes:
-    """Return `value` as JSON text.
+class TooDeep(ValueError):
+    """A JSON text is nested more deeply than any reader takes."""
 
-    Models are dumped, mappings become objects; dates and times become RFC 3339 text. Nothing is turned into its
-    text form for want of a better one.
+
+def survey(value: object, *, values_max: int) -> Shape:
+    """Return what `value` is to the encoder, level by level and without recursion.
+
+    The encoder has no bound of its own for tuples, nor for a value that is small because it shares its parts.
+
+    Args:
+        value: Anything.
+        values_max: The most values that may be encoded, each counted as often as it stands there.
+    """
+    level: Collection[object] = (value,)
+    seen = 0
+    plain = True
+    for _ in range(DEPTH_MAX + 1):
+        below: list[object] = []
+        for item in level:
+            kind = type(item)
+            if kind is dict:
+                item = item.values()  # type: ignore[attr-defined]
+            elif kind is not list:
+                plain = plain and kind in _SCALARS
+                item = tuple(itertools.islice(_values(item), values_max - seen + 1))
+            seen += len(item)  # type: ignore[arg-type]
+            if seen > values_max:
+                return Shape.TOO_LARGE
+            for child in item:  # type: ignore[attr-defined]
+                if type(child) not in _SCALARS:
+                    below.append(child)
+        if not below:
+            return Shape.PLAIN if plain else Shape.CONVERTIBLE
+        level = below
+    return Shape.TOO_DEEP
+
+
+def encode(value: object) -> bytes:
+    """Return a surveyed value as JSON text.
+
+    Models are dumped, mappings become objects, tuples lists; dates and times become RFC 3339 text. Nothing is turned
+    into its text form for want of a better one.
 
     Raises:
         TypeError: The value has no JSON form; `find_faults` says where.
@@ -44,21 +98,44 @@ def encode(value: object) -> bytes:
 
 
 def decode(text: bytes | str) -> Any:
-    """Return the value of a JSON text.
+    """Return the value of a JSON text; integers keep all their digits.
 
     Raises:
+        TooDeep: The text is nested too deeply.
         ValueError: The text is not one complete JSON value.
     """
-    return orjson.loads(text)
+    try:
+        raw = text.encode() if isinstance(text, str) else text
+        if _LONG_NUMBER.search(raw):
+            return json.loads(raw, parse_constant=_no_constant)
+        return orjson.loads(raw)
+    except RecursionError:
+        raise TooDeep("nested too deeply") from None
+    except ValueError as error:
+        if "depth limit" in str(error) or "recursion" in str(error).lower():
+            raise TooDeep("nested too deeply") from None
+        raise
 
 
-def may_hide_numbers(text: bytes) -> bool:
-    """Return whether `encode` may have written a NaN or an infinity as null: then only `find_faults` can tell."""
-    return b"null" in text
+def hides_numbers(value: object, text: bytes) -> bool:
+    """Return whether the encoder wrote a NaN or an infinity of a surveyed value as null."""
+    if b"null" not in text:
+        return False
+    level: list[object] = [value]
+    while level:
+        below: list[object] = []
+        for item in level:
+            if isinstance(item, float):
+                if not math.isfinite(item):
+                    return True
+            elif type(item) not in _SCALARS:
+                below += _values(item)
+        level = below
+    return False
 
 
 def find_faults(value: object) -> list[Fault]:
-    """Return where `value` has no JSON form, at most 20 places, without recursion and without calling its methods.
+    """Return where a value has no JSON form, at most 20 places, without recursion.
 
     Codes: cyclic_value, too_deep, non_finite_number, unsafe_integer, invalid_text, not_serialisable.
     """
@@ -70,67 +147,90 @@ def find_faults(value: object) -> list[Fault]:
         if children is None:
             code = _leaf_fault(item)
             if code is not None:
-                faults.append(Fault(code, path, type(item).__name__))
+                faults.append(Fault(code, path, _kind(item)))
         elif id(item) in parents:
-            faults.append(Fault("cyclic_value", path, type(item).__name__))
+            faults.append(Fault("cyclic_value", path, _kind(item)))
         elif len(path) >= DEPTH_MAX:
-            faults.append(Fault("too_deep", path[:8], type(item).__name__))
+            faults.append(Fault("too_deep", path[:8], _kind(item)))
         else:
             below = parents | {id(item)}
             for key, child in reversed(list(children)):
-                if isinstance(key, str | int) and not isinstance(key, bool) and (_is_index(item) or _is_text(key)):
+                if isinstance(key, str | int) and not isinstance(key, bool) and (_is_list(item) or _is_text(key)):
                     stack.append((child, (*path, key), below))
                 else:
                     code = "invalid_text" if isinstance(key, str) else "not_serialisable"
-                    faults.append(Fault(code, path, f"{type(key).__name__} as a key"))
+                    faults.append(Fault(code, path, f"{_kind(key)} as a key"))
     return faults[:FAULTS_MAX]
 
 
+def _no_constant(name: str) -> object:
+    raise ValueError(f"{name} is no JSON")
+
+
 def _plain(value: object) -> object:
-    if isinstance(value, Mapping):
-        return dict(value)
-    fields = getattr(type(value), "__pydantic_fields__", None)
-    if fields is not None:
-        return {name: getattr(value, name) for name in fields}
-    raise TypeError(type(value).__name__)
+    children = _children(value)
+    if children is None:
+        raise TypeError(_kind(value))
+    return [child for _, child in children] if _is_list(value) else dict(children)
 
 
-def _is_index(item: object) -> bool:
-    return isinstance(item, list | tuple)
-
-
-def _is_text(key: object) -> bool:
-    return isinstance(key, str) and _encodable(key)
+def _values(item: object) -> Iterable[object]:
+    if isinstance(item, enum.Enum):
+        return (item.value,)
+    children = _children(item)
+    return () if children is None else (child for _, child in children)
 
 
 def _children(item: object) -> Iterator[tuple[object, object]] | None:
+    """Return the parts of a container; the built-in ones are read by their own methods, whatever a subclass says."""
+    if isinstance(item, dict):
+        return iter(dict.items(item))
+    if isinstance(item, list):
+        return enumerate(list.__iter__(item))
+    if isinstance(item, tuple):
+        return enumerate(tuple.__iter__(item))
     if isinstance(item, Mapping):
         return iter(item.items())
-    if isinstance(item, list | tuple):
-        return iter(enumerate(item))
     if dataclasses.is_dataclass(item) and not isinstance(item, type):
         return ((field.name, getattr(item, field.name)) for field in dataclasses.fields(item))
-    fields = getattr(type(item), "__pydantic_fields__", None)
-    if fields is not None:
-        return ((name, getattr(item, name)) for name in fields)
+    if isinstance(getattr(type(item), "__pydantic_fields__", None), dict):
+        return iter((vars(item) | (getattr(item, "__pydantic_extra__", None) or {})).items())
     return None
 
 
 def _leaf_fault(item: object) -> str | None:
     if item is None or isinstance(item, bool):
         return None
+    if isinstance(item, enum.Enum):
+        return _leaf_fault(item.value) if type(item.value) in _SCALARS else "not_serialisable"
     if isinstance(item, str):
-        return None if _encodable(item) else "invalid_text"
+        return None if is_encodable(item) else "invalid_text"
     if isinstance(item, int):
-        return None if -(2**63) <= item <= 2 * INTEGER_MAX + 1 else "unsafe_integer"
+        return None if -(2**63) <= item < 2**64 else "unsafe_integer"
     if isinstance(item, float):
         return None if math.isfinite(item) else "non_finite_number"
     return None if isinstance(item, _NATIVE) else "not_serialisable"
 
 
-def _encodable(text: str) -> bool:
+def is_encodable(text: str) -> bool:
+    """Return whether a text is free of halves of characters, which no encoder takes."""
+    if str.isascii(text):
+        return True
     try:
-        text.encode()
+        str.encode(text)
     except UnicodeEncodeError:
         return False
     return True
+
+
+def _is_list(item: object) -> bool:
+    return isinstance(item, list | tuple)
+
+
+def _is_text(key: object) -> bool:
+    return isinstance(key, str) and is_encodable(key)
+
+
+def _kind(item: object) -> str:
+    """Return the name of a value's class, without asking the class."""
+    return str(type.__dict__["__name__"].__get__(type(item)))

@@ -83,7 +83,7 @@ def test_collector_shows_the_exact_text_when_one_refund_is_false_and_one_pending
 def test_collector_shows_every_series_at_zero_when_nothing_happened(registry: CollectorRegistry) -> None:
     """A counter that is born at 1 never moves an increase; what has no oldest is absent."""
     lines = [line for line in exposed(registry).splitlines() if not line.startswith("#")]
-    own = {"handoffwatch_collector_success 1.0"}
+    own = {'handoffwatch_collector_success{collector="ledger"} 1.0'}
     assert {line for line in lines if not line.endswith(" 0.0")} == own
     names = {line.split("{")[0].split(" ")[0] for line in lines}
     absent = {catalogue.LEDGER_EFFECTS_OLDEST.full_name, catalogue.LEDGER_CASES_OLDEST.full_name}
@@ -116,14 +116,14 @@ def test_collector_leaves_the_series_out_when_the_ledger_is_down(tmp_path: Path,
     registry.register(LedgerCollector(ledger))
     assert exposed(registry) == (
         "# TYPE handoffwatch_collector_success gauge\n"
-        "handoffwatch_collector_success 0.0\n"
+        'handoffwatch_collector_success{collector="ledger"} 0.0\n'
         "# TYPE handoffwatch_collector_duration_seconds gauge\n"
-        "handoffwatch_collector_duration_seconds 0.0\n"
+        'handoffwatch_collector_duration_seconds{collector="ledger"} 0.0\n'
         "# TYPE handoffwatch_collector_regressions_total counter\n"
-        "handoffwatch_collector_regressions_total 0.0\n"
+        'handoffwatch_collector_regressions_total{collector="ledger"} 0.0\n'
     )
     folder.mkdir()
-    assert "handoffwatch_collector_success 1.0" in exposed(registry)
+    assert 'handoffwatch_collector_success{collector="ledger"} 1.0' in exposed(registry)
     ledger.close()
 
 
@@ -138,7 +138,7 @@ def test_collector_renews_the_ledger_id_when_an_older_copy_was_restored(
     shutil.copy(tmp_path / "ledger.db", tmp_path / "backup.db")
     settle(ledger, time, "2", VerificationResult.LANDED)
     before = ledger.snapshot()
-    assert "regressions_total 0.0" in exposed(registry)
+    assert 'regressions_total{collector="ledger"} 0.0' in exposed(registry)
     ledger.close()
     for side in ("ledger.db-wal", "ledger.db-shm"):
         (tmp_path / side).unlink(missing_ok=True)
@@ -148,8 +148,8 @@ def test_collector_renews_the_ledger_id_when_an_older_copy_was_restored(
     assert after.ledger_id != before.ledger_id
     assert f'ledger="{after.label}"' in text
     assert f'ledger="{before.label}"' not in text
-    assert "handoffwatch_collector_regressions_total 1.0" in text
-    assert "handoffwatch_collector_regressions_total 1.0" in exposed(registry)
+    assert 'handoffwatch_collector_regressions_total{collector="ledger"} 1.0' in text
+    assert 'handoffwatch_collector_regressions_total{collector="ledger"} 1.0' in exposed(registry)
     assert ledger.snapshot().ledger_id == after.ledger_id
 
 
@@ -168,9 +168,9 @@ def test_collector_shows_equal_series_when_two_exporters_read_one_ledger(
 @pytest.mark.parametrize(
     ("statement", "index"),
     [
-        (snapshot._EFFECTS, "ledger_operations_open"),
-        (snapshot._CLAIMS, "ledger_runs_open"),
-        (snapshot._CASES, "ledger_cases_open"),
+        (snapshot._EFFECTS, "ix_ledger_operations_open"),
+        (snapshot._CLAIMS, "ix_ledger_runs_open"),
+        (snapshot._CASES, "ix_ledger_cases_open"),
     ],
 )
 def test_scrape_reads_open_rows_alone_when_many_are_settled(

@@ -21,6 +21,7 @@ import handoffwatch.ledger.migrations
 from handoffwatch.errors import LedgerUnavailable
 from handoffwatch.ledger import Ledger, LedgerSettings, OpenOperation
 from handoffwatch.ledger.schema import METADATA, REVISION, VERSION_TABLE
+from handoffwatch.ledger.statement import Statement
 from handoffwatch.outcomes import Claim, SettlementPolicy
 from support.outcomes import StillClock, open_ledger, refund_intent
 
@@ -171,10 +172,11 @@ def test_revisions_build_the_tables_when_they_are_run(tmp_path: Path) -> None:
     assert scripts.get_current_head() == REVISION
 
 
-@pytest.mark.parametrize("module", ["claims", "operations", "runs", "snapshot", "verifications"])
+@pytest.mark.parametrize("module", ["cases", "claims", "operations", "runs", "snapshot", "tally", "verifications"])
 def test_statements_compile_for_postgresql_when_they_are_built_once(module: str) -> None:
     """Nothing in the statements is SQLite's alone."""
-    found = vars(sys.modules[f"handoffwatch.ledger.{module}"]).values()
+    names = vars(sys.modules[f"handoffwatch.ledger.{module}"]).values()
+    found = [value.clause if isinstance(value, Statement) else value for value in names]
     statements = [value for value in found if isinstance(value, sa.Executable | sa.TextClause)]
     assert statements
     for statement in statements:

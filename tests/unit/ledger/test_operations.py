@@ -148,3 +148,5 @@ def test_operation_is_left_to_others_when_its_kind_is_not_asked_for(ledger: Ledg
     ledger.open_operation(refund_intent("4417"))
     ledger.record_claim("r-1", "refunds", Claim.of("done"))
     assert ledger.due(time.now_s, limit=10, kinds=("credit",)) == []
+    assert ledger.due(time.now_s, limit=10, kinds=()) == []
+    assert len(ledger.due(time.now_s, limit=10, kinds=("credit", "refund"))) == 1

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -194,6 +195,52 @@ def test_settler_reads_the_others_when_one_operation_is_bad(
     assert results(events) == ["landed", "landed"]
 
 
+def spoil(folder: Path, *run_ids: str) -> None:
+    """Make the stored claims of these runs unreadable, a fault that every pass meets again."""
+    with closing(sqlite3.connect(folder / "ledger.db")) as connection, connection:
+        rows = [(run_id,) for run_id in run_ids]
+        connection.executemany("UPDATE ledger_runs SET claimed = 'nonsense' WHERE run_id = ?", rows)
+
+
+def test_settler_reaches_the_others_when_more_than_a_batch_is_bad(
+    tmp_path: Path, ledger: Ledger, time: StillClock, store: Store
+) -> None:
+    """What cannot be handled is pushed back, so that it does not stand first for ever."""
+    events: list[Event] = []
+    for n in range(4):
+        store.put(str(n))
+        refund(ledger, str(n), run_id=f"r-{n}")
+        time.advance(0.001)
+    spoil(tmp_path, "r-0", "r-1", "r-2")
+    settler = new_settler(ledger, time, refund_kind(store.verifier()), emit=events.append, batch_max=2)
+    assert [settler.run_once() for _ in range(3)] == [0, 1, 0]
+    assert results(events) == ["landed"]
+    assert len([event for event in events if isinstance(event, InternalErrorCaught)]) == 3
+
+
+def test_settler_tries_a_bad_operation_again_when_its_next_poll_comes(
+    tmp_path: Path, ledger: Ledger, time: StillClock, store: Store
+) -> None:
+    """It is read at the times of any other, and settled once the fault is gone."""
+    events: list[Event] = []
+    store.put("4417")
+    refund(ledger)
+    spoil(tmp_path, "r-1")
+    settler = new_settler(ledger, time, refund_kind(store.verifier()), emit=events.append)
+    faults = []
+    for second in range(11):
+        before = len(events)
+        settler.run_once()
+        faults += [second] if len(events) > before else []
+        time.advance(1)
+    assert faults == [0, 1, 3, 10]
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as connection, connection:
+        connection.execute("UPDATE ledger_runs SET claimed = 'done'")
+    time.advance(30)
+    assert settler.run_once() == 1
+    assert results(events) == ["landed"]
+
+
 def test_settler_skips_a_run_when_it_is_not_in_the_sample(ledger: Ledger, time: StillClock) -> None:
     """A routine operation outside the sample is never read, and its claim is settled as unchecked."""
     events: list[Event] = []
@@ -301,6 +348,39 @@ def test_settler_serves_without_waiting_when_there_is_a_backlog(ledger: Ledger, 
     assert len(settled) == 5
 
 
+def test_settler_stops_between_two_operations_when_it_is_told_to(
+    ledger: Ledger, time: StillClock, store: Store
+) -> None:
+    """A process that drains does not wait for the whole batch; the rest stays due."""
+    for n in range(5):
+        store.put(str(n))
+        refund(ledger, str(n), run_id=f"r-{n}")
+    stop = threading.Event()
+    settled: list[Event] = []
+
+    def emit(event: Event) -> None:
+        if isinstance(event, EffectSettled):
+            settled.append(event)
+        if len(settled) == 2:
+            stop.set()
+
+    new_settler(ledger, time, refund_kind(store.verifier()), emit=emit).serve(stop)
+    assert len(settled) == 2
+    assert len(ledger.due(time.now_s, limit=10, kinds=("refund",))) == 3
+
+
+def test_settler_names_the_runs_span_when_the_intent_did(ledger: Ledger, time: StillClock) -> None:
+    """What was stored before the call comes back with the read."""
+    events: list[Event] = []
+    traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    ledger.open_operation(replace(refund_intent("4417"), traceparent=traceparent))
+    ledger.record_claim("r-1", "refunds", Claim.of("done"))
+    new_settler(ledger, time, refund_kind(), emit=events.append).run_once()
+    (event,) = events
+    assert isinstance(event, EffectVerified)
+    assert event.traceparent == traceparent
+
+
 def test_settler_emits_how_long_a_read_took_when_it_has_ended(ledger: Ledger, time: StillClock) -> None:
     """The duration is on the clock that never steps back."""
 
@@ -320,4 +400,5 @@ def test_settler_emits_how_long_a_read_took_when_it_has_ended(ledger: Ledger, ti
         criticality=Criticality.CRITICAL,
         result=VerificationResult.LANDED,
         duration_s=2.0,
+        traceparent="",
     )

@@ -49,7 +49,7 @@ def _create_runs() -> None:
         sa.Column("claim_effect", _WORD),
         sa.Column("settled_unix_s", sa.Double),
     )
-    _index_open("ledger_runs_open", "ledger_runs", ["workflow", "open_claimed"], "open_claimed IS NOT NULL")
+    _index_open("ix_ledger_runs_open", "ledger_runs", ["workflow", "open_claimed"], "open_claimed IS NOT NULL")
 
 
 def _create_operations() -> None:
@@ -62,6 +62,7 @@ def _create_operations() -> None:
         sa.Column("business_key", _ID, nullable=False),
         sa.Column("criticality", _WORD, nullable=False),
         sa.Column("intent_values", sa.Text, nullable=False),
+        sa.Column("traceparent", sa.String(64), nullable=False),
         sa.Column("is_expected", sa.Boolean, nullable=False),
         sa.Column("calls", sa.Integer, nullable=False),
         sa.Column("call_outcome", _WORD),
@@ -81,12 +82,12 @@ def _create_operations() -> None:
         sa.UniqueConstraint("run_id", "kind", "business_key", name="ledger_operations_identity"),
     )
     _index_open(
-        "ledger_operations_open",
+        "ix_ledger_operations_open",
         "ledger_operations",
         ["kind", "effect", "opened_unix_s", "deadline_unix_s"],
         "closed_unix_s IS NULL",
     )
-    _index_open("ledger_operations_due", "ledger_operations", ["next_poll_unix_s"], "next_poll_unix_s IS NOT NULL")
+    _index_open("ix_ledger_operations_due", "ledger_operations", ["next_poll_unix_s"], "next_poll_unix_s IS NOT NULL")
 
 
 def _create_cases() -> None:
@@ -99,10 +100,13 @@ def _create_cases() -> None:
         sa.Column("run_id", _ID, nullable=False),
         sa.Column("facts", sa.Text, nullable=False),
         sa.Column("opened_unix_s", sa.Double, nullable=False),
-        sa.Column("closed_unix_s", sa.Double),
+        sa.Column("resolved_unix_s", sa.Double),
+        sa.Column("note", sa.Text),
         sa.UniqueConstraint("kind", "subject", name="ledger_cases_identity"),
     )
-    _index_open("ledger_cases_open", "ledger_cases", ["kind", "criticality", "opened_unix_s"], "closed_unix_s IS NULL")
+    _index_open(
+        "ix_ledger_cases_open", "ledger_cases", ["kind", "criticality", "opened_unix_s"], "resolved_unix_s IS NULL"
+    )
 
 
 def _create_numbers() -> None:
