@@ -58,6 +58,9 @@ class Run:
         workflow: The registered workflow.
         task_id: The task, or None.
         context_version: The version of the state that handoffs must rest on; the host may raise it.
+        claimed: What the run has claimed, or None.
+        watch: The Watch that made this run.
+        scope: The run's scope: its span is the parent of what happens where no span is current.
     """
 
     def __init__(
@@ -68,7 +71,7 @@ class Run:
         self.task_id = task_id
         self.context_version = context_version
         self.claimed: Claimed | None = None
-        self._watch = watch
+        self.watch = watch
         self._recorder = watch.recorder
         self._clock = watch.clock
         self._inspect = watch.watchdog.inspect
@@ -82,7 +85,7 @@ class Run:
         self._stopped = False
         self._finished = False
         self._started_s = self._clock.monotonic_s()
-        self._scope = self._recorder.open(
+        self.scope = self._recorder.open(
             f"{INVOKE_WORKFLOW} {workflow.name}",
             {OPERATION_NAME: INVOKE_WORKFLOW, WORKFLOW_NAME: workflow.name, RUN_ID: clean(run_id)},
         )
@@ -130,7 +133,7 @@ class Run:
                     self.workflow.name, self.run_id, self.task_id or "", crossing.labels, source, target,
                     decision, action, repair, overhead_s,
                 ),
-                within=self._scope,
+                within=self.scope,
             )  # fmt: skip
             if action is Action.DELIVER:
                 return Step(action, "", 0.0, decision, decision.handoff_id, crossing)
@@ -138,7 +141,7 @@ class Run:
                 self._handoff_ended(crossing, HandoffOutcome.STOPPED)
                 return Step(action, "", 0.0, decision, decision.handoff_id)
             is_last = self._crossings.is_last_try(crossing)
-            text = repair_text(decision, repairs_max=self._watch.settings.handoffs.repairs_max, is_last=is_last)
+            text = repair_text(decision, repairs_max=self.watch.settings.handoffs.repairs_max, is_last=is_last)
             return Step(action, text, 0.0, decision, decision.handoff_id)
         except Exception as error:  # noqa: BLE001 - our own fault in a check fails closed, and is counted
             self._stopped = True
@@ -217,10 +220,10 @@ class Run:
             call_id: The framework's id of the call; two calls with one id are two calls.
             args: The arguments; they are not stored.
         """
-        known = self._watch.registrations.tools.get(tool)
+        known = self.watch.registrations.tools.get(tool)
         if known is None:
             self._recorder.unknown(TOOL_CALLS, "tool", tool)
-        return Call(known or self._watch.unknown_tool, watch=self._watch, run=self, call_id=call_id)
+        return Call(known or self.watch.unknown_tool, watch=self.watch, run=self, call_id=call_id)
 
     def tool_ended(self, tool: str, outcome: ToolOutcome) -> None:
         """Take note of an ended call: a later success of the same tool recovers its failure."""
@@ -244,7 +247,7 @@ class Run:
         obeyed = reason is not None and self.workflow.guard is Mode.ENFORCE
         self._guard = "refused" if obeyed else "passed"
         checked = GuardChecked(self.workflow.name, self.run_id, self.workflow.guard, reason)
-        self._recorder.emit(checked, within=self._scope)
+        self._recorder.emit(checked, within=self.scope)
         return Step(Action.REFUSE, REFUSAL_TEXT) if obeyed else Step(Action.ANSWER, text)
 
     # durable steps
@@ -304,10 +307,10 @@ class Run:
         for crossing, left in self._crossings.drain():
             self._stopped = self._stopped or left is HandoffOutcome.STOPPED
             self._handoff_ended(crossing, left)
-        self._watch.run_ended(self)
+        self.watch.run_ended(self)
         none_called = self._succeeded + self._failed == 0
         zero = ZeroSuccessCause.NONE_CALLED if none_called else ZeroSuccessCause.ALL_FAILED
-        self._scope.close(
+        self.scope.close(
             RunEnded(
                 workflow=self.workflow.name,
                 run_id=self.run_id,
@@ -326,9 +329,9 @@ class Run:
         return True
 
     def __enter__(self) -> Run:
-        self._outer, self._around = self._watch.current_run.get(), otel_context.get_current()
-        self._run_token = self._watch.current_run.set(self)
-        self._span_token = otel_context.attach(trace.set_span_in_context(self._scope.span))
+        self._outer, self._around = self.watch.current_run.get(), otel_context.get_current()
+        self._run_token = self.watch.current_run.set(self)
+        self._span_token = otel_context.attach(trace.set_span_in_context(self.scope.span))
         return self
 
     def __exit__(
@@ -356,41 +359,31 @@ class Run:
         if run_token is None or span_token is None:
             return
         try:
-            self._watch.current_run.reset(run_token)
+            self.watch.current_run.reset(run_token)
         except ValueError:
             return
         otel_context.detach(span_token)
-        outer = self._watch.current_run.get()
+        outer = self.watch.current_run.get()
         while outer is not None and outer.is_finished:
             otel_context.attach(outer._around)
             outer = outer._outer
-            self._watch.current_run.set(outer)
+            self.watch.current_run.set(outer)
 
     def _handoff_ended(self, crossing: Crossing, outcome: HandoffOutcome) -> None:
         self._recorder.emit(HandoffEnded(self.run_id, crossing.handoff_id, crossing.labels, outcome, crossing.attempts))
 
     def _identity(self, source: str, target: str, raw: object) -> str:
-        path = self._watch.watchdog.routes.identity_path(source, target)
+        path = self.watch.watchdog.routes.identity_path(source, target)
         if path == ("task_id",) and self.task_id is not None:
             return self.task_id
         return identity_of(raw, path)
 
     def traceparent(self) -> str:
         """Return the address of the run's span as W3C Trace Context writes it; empty when it has none."""
-        return traceparent_of(self._scope.span)
+        return traceparent_of(self.scope.span)
 
     def _crossing(self, handoff: Step | str) -> Crossing | None:
         return handoff.crossing if isinstance(handoff, Step) else self._crossings.find(handoff)
-
-    @property
-    def watch(self) -> Watch:
-        """The Watch that made this run."""
-        return self._watch
-
-    @property
-    def scope(self) -> Scope:
-        """The scope of the run: its span is the parent of what happens where no span is current."""
-        return self._scope
 
     @property
     def is_finished(self) -> bool:
