@@ -40,7 +40,6 @@ from handoffwatch.vocabulary import (
 )
 
 if TYPE_CHECKING:
-    from handoffwatch.recording.recorder import Scope
     from handoffwatch.runtime.watch import Watch
 
 _ALL_OTHER = (OTHER, OTHER, OTHER, OTHER)
