@@ -16,7 +16,7 @@ help: ## list the targets
 setup: $(VENV)/.ready-test ## make .venv and install the pinned dependencies
 
 demo: $(VENV)/.ready-demo ## run Northwind, the demo (ARGS="--runs 50 --seed 7")
-	$(BIN)/handoffwatch demo $(ARGS)
+	@$(BIN)/handoffwatch demo $(ARGS)
 
 test: setup programs lint ## set up, lint, and run all tests but the benchmarks
 	$(PYTEST) -m "not bench" $(ARGS)
@@ -38,10 +38,10 @@ format: setup ## rewrite the code in the one style
 	$(BIN)/ruff format $(CHECKED)
 
 mixin: setup ## render the dashboards and rules again
-	$(BIN)/handoffwatch mixin render
+	$(BIN)/handoffwatch mixin render --docs
 
 clean: ## remove .venv and everything that tools left behind
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache handoffwatch-ledger.db*
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 programs:

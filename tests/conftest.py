@@ -23,8 +23,9 @@ def shared_folder() -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test takes settings from the environment of whoever runs it."""
+def _nothing_from_outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No test takes settings from the environment of whoever runs it, or leaves a file where it was started."""
+    monkeypatch.chdir(tmp_path)
     for name in [name for name in os.environ if name.startswith("HANDOFFWATCH_") and "__" in name]:
         monkeypatch.delenv(name)
     monkeypatch.delenv("HANDOFFWATCH_CONFIG", raising=False)

@@ -100,7 +100,8 @@ def test_exporter_serves_ledger_series_only_when_it_has_no_app(tmp_path: Path) -
         metrics = running.request("/metrics")
         page = running.request("/")
 
-    assert running.lines[:2] == [BARE, f"listening on {running.url}"]
+    assert running.lines[0].startswith("ledger /")
+    assert running.lines[1:3] == [BARE, f"listening on {running.url}"]
     assert running.url.startswith("http://127.0.0.1:")
     label = desk.watch.ledger.snapshot().label
     assert f'handoffwatch_ledger_claims_total{{claimed="done",ledger="{label}",workflow="refunds"}} 1.0' in metrics.body
@@ -191,7 +192,7 @@ def test_exporter_is_not_ready_until_its_ledger_can_be_read(tmp_path: Path) -> N
         (tmp_path / "later").mkdir()
         up = (running.request("/-/ready"), running.request("/metrics"))
 
-    assert running.lines[1] == f"the ledger cannot be read, it is tried again at every request: {problem}"
+    assert running.lines[2] == f"the ledger cannot be read, it is tried again at every request: {problem}"
     assert (down[0].status, down[0].body) == (503, f"handoffwatch is not ready: {problem}\n")
     assert (down[1].status, down[1].body) == (200, "handoffwatch is healthy\n")
     assert down[2].status == 200
@@ -223,7 +224,7 @@ def test_exporter_ends_with_0_when_told_to_stop(tmp_path: Path, signal_number: i
     with exporter(tmp_path) as running:
         assert running.stop(signal_number) == 0
 
-    assert running.lines == [BARE, f"listening on {running.url}", "draining", "stopped"]
+    assert running.lines[1:] == [BARE, f"listening on {running.url}", "draining", "stopped"]
 
 
 def test_exporter_finishes_open_requests_when_it_drains(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from pydantic import BaseModel
 
 from handoffwatch.exporter.settings import ExporterSettings
+from handoffwatch.mixin import Values, load_values
 from handoffwatch.runtime.settings import Settings
 from support.requirements import ROOT
 
@@ -73,6 +74,14 @@ def test_readme_settings_are_all_keys_with_their_defaults(tmp_path: Path) -> Non
         else:
             assert getattr(loaded, section) == getattr(defaults, section)
             assert getattr(loaded, section).model_fields_set == _keys(type(getattr(defaults, section)))
+
+
+def test_readme_values_are_all_keys_with_their_defaults(tmp_path: Path) -> None:
+    """The values file in the README loads, holds every key, and changes nothing."""
+    file = tmp_path / "values.yaml"
+    file.write_text(_blocks("yaml values")[0])
+    assert load_values(file) == Values()
+    assert load_values(file).model_fields_set == _keys(Values)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

@@ -64,6 +64,7 @@ def serve(options: ServeOptions, *, say: Say) -> None:
     address = options.address if options.address is not None else served.settings.address
     port = options.port if options.port is not None else served.settings.port
     listener = _listen(address, port)
+    say(f"ledger {served.watch.settings.ledger.shown}")
     say(served.settling)
     _open_ledger(served, say)
     parts = Parts()

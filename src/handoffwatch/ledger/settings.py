@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field
@@ -29,3 +30,8 @@ class LedgerSettings(SettingsModel):
     busy_timeout_s: Number = Field(
         5.0, ge=0, le=300, description="Seconds that a write waits for the write of another process."
     )
+
+    @property
+    def shown(self) -> str:
+        """Where the ledger is, as people may see it: the file's absolute path."""
+        return str(Path(self.url.removeprefix(_SQLITE)).absolute())

@@ -12,8 +12,8 @@ from handoffwatch.recording.samples import FED as FED_BY_PROCESS
 _HEAD: Final = """\
 # Metrics
 
-Rendered by `handoffwatch mixin render` from the catalogue. Every metric of handoffwatch, its labels and when its series
-first exist. A label in *italics* takes the names that were registered; a name nobody registered becomes `other` and is
+Rendered by `handoffwatch mixin render --docs` from the catalogue. Every metric of handoffwatch, its labels and when its
+series first exist. A label in *italics* takes the names that were registered; a name nobody registered becomes `other` and is
 counted in `handoffwatch_label_overflow_total`.
 
 Born: **product**: every combination of the labels is there at 0 from the registration on. **declared**: those that the

@@ -15,11 +15,17 @@ RULES: Final = PurePosixPath("deploy/prometheus/rules")
 DASHBOARDS: Final = PurePosixPath("dashboards")
 
 
-def render(values: Values) -> dict[PurePosixPath, str]:
-    """Return the text of every rule file, dashboard and page by its path; equal values give equal text."""
+def render(values: Values, *, docs: bool = False) -> dict[PurePosixPath, str]:
+    """Return the text of every rule file and dashboard by its path; equal values give equal text.
+
+    Args:
+        values: What the operator set.
+        docs: Whether the project's own pages of documentation are rendered too.
+    """
     files = {RULES / name: text for name, text in render_rules(values, overview_uid=UID).items()}
     files[DASHBOARDS / "overview.json"] = json.dumps(overview(values), indent=2, ensure_ascii=False) + "\n"
-    files[PurePosixPath("docs/metrics.md")] = metrics_page()
+    if docs:
+        files[PurePosixPath("docs/metrics.md")] = metrics_page()
     return files
 
 

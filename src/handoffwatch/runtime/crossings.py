@@ -94,6 +94,14 @@ class Crossings:
             return False
         return True
 
+    def abandon(self, crossing: Crossing) -> bool:
+        """Take a blocked crossing out that waits for its repair; False when it waits no more."""
+        with self._lock:
+            if self._to_repair.get(crossing.key) is not crossing:
+                return False
+            del self._to_repair[crossing.key]
+            return True
+
     def drain(self) -> list[tuple[Crossing, HandoffOutcome]]:
         """Take out everything that is open, with the outcome it has when nothing more will happen."""
         with self._lock:

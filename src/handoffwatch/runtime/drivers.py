@@ -119,7 +119,9 @@ def _perform(step: FlowStep, clock: Clock) -> Any:
         result = step.function(*step.args, **step.kwargs)
     if inspect.iscoroutine(result):
         result.close()
-        raise TypeError("the function returned a coroutine in plain code: declare it `async def` and await it")
+        raise TypeError(
+            "the function returned a coroutine in plain code: use transfer_async, or declare the tool `async def`"
+        )
     return result
 
 

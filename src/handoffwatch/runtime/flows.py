@@ -30,6 +30,7 @@ from handoffwatch.vocabulary import (
     Component,
     Criticality,
     FailureClass,
+    Reaction,
     RunOutcome,
     ToolCode,
     ToolOutcome,
@@ -53,8 +54,14 @@ def transfer(
     """Judge, repair and deliver one handoff; returns what the receiver returned."""
     step = run.handoff(source, target, raw, key=key)
     while step.action is Action.REPAIR and repair is not None:
-        raw = yield Invoke(repair, (step,))
+        try:
+            raw = yield Invoke(repair, (step,))
+        except BaseException:
+            run.abandoned(step)
+            raise
         step = run.handoff(source, target, raw, key=key)
+    if step.action is Action.REPAIR:
+        run.abandoned(step)
     decision = step.decision
     if step.action is not Action.DELIVER or decision is None or run.arrived(step).action is not Action.DELIVER:
         raise _blocked(source, target, step)
@@ -198,8 +205,10 @@ def _refuse_or_bypass(watch: Watch, kind: OperationKind, error: LedgerUnavailabl
 
 
 def _blocked(source: str, target: str, step: Step) -> HandoffBlocked:
-    codes = ", ".join(step.decision.reasons) if step.decision else "check_failed"
     decision = step.decision
+    found = decision.findings if decision is not None else ()
+    stopping = dict.fromkeys(each.code for each in found if each.reaction in (Reaction.BLOCK, Reaction.HOLD))
+    codes = ", ".join(stopping) or "check_failed"
     return HandoffBlocked(
         f"handoff {source}->{target}: blocked before the receiver's first action: {codes}",
         decision=decision,

@@ -141,7 +141,7 @@ class Run:
                 return Step(action, "", 0.0, decision, decision.handoff_id)
             is_last = self._crossings.is_last_try(crossing)
             text = repair_text(decision, repairs_max=self.watch.settings.handoffs.repairs_max, is_last=is_last)
-            return Step(action, text, 0.0, decision, decision.handoff_id)
+            return Step(action, text, 0.0, decision, decision.handoff_id, crossing)
         except Exception as error:  # noqa: BLE001 - our own fault in a check fails closed, and is counted
             self._stopped = True
             self._recorder.emit(InternalErrorCaught(Component.RUNTIME, type(error).__name__))
@@ -169,6 +169,12 @@ class Run:
         if crossing is not None and self._crossings.take(crossing):
             outcome = HandoffOutcome.DELIVERED if error is None else HandoffOutcome.RECEIVER_FAILED
             self._handoff_ended(crossing, outcome)
+
+    def abandoned(self, handoff: Step) -> None:
+        """Say that a blocked handoff will not be repaired: it was stopped, and the next one is a new handoff."""
+        if handoff.crossing is not None and self._crossings.abandon(handoff.crossing):
+            self._stopped = True
+            self._handoff_ended(handoff.crossing, HandoffOutcome.STOPPED)
 
     def transfer(
         self,

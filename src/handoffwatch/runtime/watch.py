@@ -110,6 +110,10 @@ class Watch:
             RegistrationError: A name is taken or no label, or a value is outside its set.
         """
         where = named("workflow", name)
+        if isinstance(operations, str):
+            raise RegistrationError(
+                f"{where}: operations: must be a list of names, got text", hint=f'operations=["{operations}"]'
+            )
         workflow = Workflow(
             name,
             member(where, "tools", tools, ToolsNeed),
@@ -336,7 +340,11 @@ class Watch:
         )
 
     def serve_metrics(self, *, port: int = 0, address: str = "127.0.0.1") -> MetricsServer:
-        """Serve `/metrics` from this process in a background thread; port 0 takes a free one."""
+        """Serve `/metrics` from this process in a background thread; port 0 takes a free one.
+
+        Raises:
+            ConfigError: The port is taken, or address or port is none.
+        """
         from handoffwatch.runtime.metrics_server import MetricsServer
 
         return MetricsServer(self.registry, port=port, address=address)

@@ -11,7 +11,6 @@ PATHS = [
     PurePosixPath("deploy/prometheus/rules/handoffwatch-alerts.yaml"),
     PurePosixPath("deploy/prometheus/rules/handoffwatch-recording.yaml"),
     PurePosixPath("dashboards/overview.json"),
-    PurePosixPath("docs/metrics.md"),
 ]
 
 

@@ -265,7 +265,7 @@ def test_tool_is_a_classified_failure_when_plain_code_returned_a_coroutine() -> 
 
     assert isinstance(caught.value.__cause__, TypeError)
     assert str(caught.value.__cause__) == (
-        "the function returned a coroutine in plain code: declare it `async def` and await it"
+        "the function returned a coroutine in plain code: use transfer_async, or declare the tool `async def`"
     )
     assert counted(watched.watch.registry, "tool_failures_total") == {
         'tool_failures_total{code="exception",failure_class="fatal",tool="find"}': 1

@@ -262,7 +262,9 @@ def test_transfer_refuses_a_coroutine_when_the_code_is_plain() -> None:
     with watch.run("refunds", task_id="t-1") as run, pytest.raises(TypeError) as caught:
         run.transfer("planner", "executor", handoff(), receiver=receiver)
 
-    assert str(caught.value) == ("the function returned a coroutine in plain code: declare it `async def` and await it")
+    assert str(caught.value) == (
+        "the function returned a coroutine in plain code: use transfer_async, or declare the tool `async def`"
+    )
     assert counted(watch.registry, "handoffs_total") == {f'handoffs_total{{outcome="receiver_failed",{_H}}}': 1}
 
 
