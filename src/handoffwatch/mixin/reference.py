@@ -13,8 +13,8 @@ _HEAD: Final = """\
 # Metrics
 
 Rendered by `handoffwatch mixin render --docs` from the catalogue. Every metric of handoffwatch, its labels and when its
-series first exist. A label in *italics* takes the names that were registered; a name nobody registered becomes `other` and is
-counted in `handoffwatch_label_overflow_total`.
+series first exist. A label in *italics* takes the names that were registered; a name nobody registered becomes `other`
+and is counted in `handoffwatch_label_overflow_total`.
 
 Born: **product**: every combination of the labels is there at 0 from the registration on. **declared**: those that the
 registration can yield are. **first_use**: with the first event; no alert uses such a series.
