@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -137,8 +138,11 @@ class Recorder:
 
     def unknown(self, metric: c.Metric, label: str, name: str) -> None:
         """Count a name that nobody registered, and write it to the log; the series get `other`."""
-        self._book.overflow(metric, label)
-        log_unknown(label, name)
+        try:
+            self._book.overflow(metric, label)
+            log_unknown(label, str(name))
+        except Exception as error:  # noqa: BLE001 - as above
+            self._failed(error)
 
     def register_route(
         self, name: str, source: str, target: str, *, versions: list[str], mode: Mode, criticality: Criticality
@@ -192,7 +196,8 @@ class Recorder:
     def _failed(self, error: Exception) -> None:
         caught = e.InternalErrorCaught(Component.RECORDING, type(error).__name__)
         FEEDERS[e.InternalErrorCaught](self._book, caught, None)
-        log(caught)
+        with contextlib.suppress(Exception):  # a host's log filter or handler may be what raises
+            log(caught)
 
     def _spans_dropped(self, cause: DropCause, spans: int) -> None:
         self._book.add(c.TELEMETRY_DROPPED, (Signal.SPANS, cause), spans)

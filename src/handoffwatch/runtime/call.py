@@ -37,12 +37,14 @@ class Call:
         self._clock = watch.clock
         self._lock = threading.Lock()
         self._attempts = 0
+        self._is_open: bool | None = None
+        self._last = Step(Action.GIVE_UP)
         self._wait_s = 0.0
         self._started_s = self._clock.monotonic_s()
         self._end: Step | None = None
         attributes: dict[str, Attribute] = {OPERATION_NAME: EXECUTE_TOOL, TOOL_NAME: tool.name}
         if call_id is not None:
-            attributes[TOOL_CALL_ID] = clean(call_id)
+            attributes[TOOL_CALL_ID] = clean(str(call_id))
         within = run.scope if run is not None else None
         self._scope = self._recorder.open(f"{EXECUTE_TOOL} {tool.name}", attributes, within=within)
         self._recorder.emit(ToolCallStarted(self._run_id, tool.name))
@@ -58,9 +60,10 @@ class Call:
         return self._attempts
 
     def attempt(self) -> None:
-        """Begin a wire attempt."""
+        """Begin a wire attempt. A host that never says so has each end counted as an attempt."""
         with self._lock:
             self._attempts += 1
+            self._is_open = True
 
     def returned(self, value: object) -> Step:
         """End the attempt with a returned value; the tool's success rule decides whether it worked.
@@ -83,7 +86,12 @@ class Call:
         """
         if isinstance(error, asyncio.CancelledError) or not isinstance(error, Exception):
             return self.cancelled()
-        return self._attempted(classify_exception(error, self.tool.safety, now_s=self._clock.wall_s()))
+        try:
+            failure = classify_exception(error, self.tool.safety, now_s=self._clock.wall_s())
+        except Exception as fault:  # noqa: BLE001 - a foreign exception may raise when it is read: it says nothing
+            self._recorder.emit(InternalErrorCaught(Component.TOOLS, type(fault).__name__))
+            failure = without_code(self.tool.safety)
+        return self._attempted(failure)
 
     def classified(self, failure_class: FailureClass, code: ToolCode = ToolCode.RESULT) -> Step:
         """End the attempt with a failure that the framework's adapter has sorted itself; returns as `returned`."""
@@ -101,10 +109,22 @@ class Call:
         with self._lock:
             if self._end is not None:
                 return self._end
-            self._attempts = max(self._attempts, 1)
+            if self._is_open is False:
+                return self._last
+            if self._is_open is None:
+                self._attempts += 1
+            else:
+                self._is_open = False
+            self._last = self._after(failure)
         self._recorder.emit(ToolAttempted(self.tool.name, OK if failure is None else failure.code))
+        if self._last.action is Action.RETRY:
+            return self._last
+        return self._ended(ToolOutcome.OK if failure is None else ToolOutcome.FAILED, failure, self._last)
+
+    def _after(self, failure: Failure | None) -> Step:
+        """Return what follows an attempt."""
         if failure is None:
-            return self._ended(ToolOutcome.OK, None, Step(Action.OK))
+            return Step(Action.OK)
         wait_s = wait_before_retry_s(
             failure,
             attempt=self._attempts,
@@ -117,8 +137,7 @@ class Call:
             return Step(Action.RETRY, wait_s=wait_s)
         ambiguous = failure.failure_class is FailureClass.AMBIGUOUS
         action = Action.NEEDS_HUMAN if ambiguous else Action.GIVE_UP
-        text = text_for_model(self.tool.name, failure)
-        return self._ended(ToolOutcome.FAILED, failure, Step(action, text, failure_class=failure.failure_class))
+        return Step(action, text_for_model(self.tool.name, failure), failure_class=failure.failure_class)
 
     def _ended(self, outcome: ToolOutcome, failure: Failure | None, step: Step) -> Step:
         with self._lock:

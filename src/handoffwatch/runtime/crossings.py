@@ -37,32 +37,37 @@ class Crossing:
 
 
 class Crossings:
-    """The open handoffs of a run, in memory only. Thread-safe: single dictionary steps need no lock, longer ones do."""
+    """The open handoffs of a run, in memory only. Thread-safe; once drained, nothing is let through any more."""
 
     def __init__(self, settings: HandoffSettings) -> None:
         self._settings = settings
         self._lock = threading.Lock()
-        self._to_repair: dict[Key, Crossing] = {}
+        self._to_repair: dict[Key, list[Crossing]] = {}
         self._open: set[Crossing] = set()
         self._repairs = 0
+        self._drained = False
 
     def begin(self, key: Key) -> Crossing:
         """Return the crossing of a new attempt: a repair when the last attempt under this key was blocked."""
-        crossing = self._to_repair.pop(key, None) or Crossing(key)
-        crossing.attempts += 1
-        return crossing
+        with self._lock:
+            waiting = self._to_repair.get(key)
+            crossing = waiting.pop() if waiting else Crossing(key)
+            crossing.attempts += 1
+            return crossing
 
     def judge(self, crossing: Crossing, decision: Decision) -> tuple[Action, RepairResult | None]:
         """Return what follows a decision, and what a repair led to; keeps the crossing where its next step finds it."""
         crossing.handoff_id = decision.handoff_id
         repaired = crossing.attempts > 1
-        if decision.allowed:
-            self._open.add(crossing)
-            return Action.DELIVER, RepairResult.REPAIRED if repaired else None
         with self._lock:
+            if self._drained:
+                return Action.STOP, None
+            if decision.allowed:
+                self._open.add(crossing)
+                return Action.DELIVER, RepairResult.REPAIRED if repaired else None
             if self._may_repair(crossing, decision):
                 self._repairs += 1
-                self._to_repair[crossing.key] = crossing
+                self._to_repair.setdefault(crossing.key, []).append(crossing)
                 return Action.REPAIR, RepairResult.STILL_BAD if repaired else None
         held = decision.verdict is Verdict.HELD
         return Action.HOLD if held else Action.STOP, RepairResult.EXHAUSTED if repaired else None
@@ -73,7 +78,8 @@ class Crossings:
 
     def find(self, handoff: str) -> Crossing | None:
         """Return the one open crossing with this handoff id, else the one to a target of this name, else None."""
-        opened = list(self._open)
+        with self._lock:
+            opened = list(self._open)
         for matches in (
             [crossing for crossing in opened if crossing.handoff_id == handoff],
             [crossing for crossing in opened if crossing.key[1] == handoff],
@@ -88,25 +94,26 @@ class Crossings:
 
     def take(self, crossing: Crossing) -> bool:
         """Take an open crossing out; False when it had ended before."""
-        try:
-            self._open.remove(crossing)
-        except KeyError:
-            return False
-        return True
+        with self._lock:
+            was_open = crossing in self._open
+            self._open.discard(crossing)
+            return was_open
 
     def abandon(self, crossing: Crossing) -> bool:
         """Take a blocked crossing out that waits for its repair; False when it waits no more."""
         with self._lock:
-            if self._to_repair.get(crossing.key) is not crossing:
+            waiting = self._to_repair.get(crossing.key, [])
+            if crossing not in waiting:
                 return False
-            del self._to_repair[crossing.key]
+            waiting.remove(crossing)
             return True
 
     def drain(self) -> list[tuple[Crossing, HandoffOutcome]]:
         """Take out everything that is open, with the outcome it has when nothing more will happen."""
         with self._lock:
-            left = [(crossing, HandoffOutcome.NOT_DELIVERED) for crossing in list(self._open)]
-            left += [(crossing, HandoffOutcome.STOPPED) for crossing in list(self._to_repair.values())]
+            self._drained = True
+            left = [(crossing, HandoffOutcome.NOT_DELIVERED) for crossing in self._open]
+            left += [(crossing, HandoffOutcome.STOPPED) for waiting in self._to_repair.values() for crossing in waiting]
             self._open.clear()
             self._to_repair.clear()
             return left

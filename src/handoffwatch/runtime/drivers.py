@@ -117,8 +117,9 @@ def _perform(step: FlowStep, clock: Clock) -> Any:
         return step.function()
     with _current(step.span):
         result = step.function(*step.args, **step.kwargs)
-    if inspect.iscoroutine(result):
-        result.close()
+    if inspect.isawaitable(result):
+        if inspect.iscoroutine(result):
+            result.close()
         raise TypeError(
             "the function returned a coroutine in plain code: use transfer_async, or declare the tool `async def`"
         )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from handoffwatch.errors import (
     ClaimRefused,
     HandoffBlocked,
+    HandoffwatchError,
     LedgerUnavailable,
     NeedsHuman,
     RegistrationError,
@@ -124,6 +125,10 @@ def _attempts(
             value, cause = None, None
             try:
                 value = yield Invoke(function, args, kwargs, call.scope.span)
+            except HandoffwatchError as error:
+                ambiguous = isinstance(error, NeedsHuman)
+                call.classified(FailureClass.AMBIGUOUS if ambiguous else FailureClass.FATAL, ToolCode.EXCEPTION)
+                raise
             except Exception as error:  # noqa: BLE001 - classified here; the caller raises from it
                 step, cause = call.raised(error), error
             else:

@@ -225,7 +225,7 @@ class Run:
             call_id: The framework's id of the call; two calls with one id are two calls.
             args: The arguments; they are not stored.
         """
-        known = self.watch.registrations.tools.get(tool)
+        known = self.watch.registrations.tools.get(tool) if isinstance(tool, str) else None
         if known is None:
             self._recorder.unknown(TOOL_CALLS, "tool", tool)
         return Call(known or self.watch.unknown_tool, watch=self.watch, run=self, call_id=call_id)
@@ -334,7 +334,10 @@ class Run:
         return True
 
     def __enter__(self) -> Run:
-        self._outer, self._around = self.watch.current_run.get(), otel_context.get_current()
+        outer = self.watch.current_run.get()
+        while outer is not None and outer.is_finished:
+            outer = outer._outer
+        self._outer, self._around = outer, otel_context.get_current()
         self._run_token = self.watch.current_run.set(self)
         self._span_token = otel_context.attach(trace.set_span_in_context(self.scope.span))
         return self

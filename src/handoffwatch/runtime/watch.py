@@ -18,6 +18,8 @@ from prometheus_client import CollectorRegistry
 from handoffwatch.clock import Clock
 from handoffwatch.errors import LedgerUnavailable, RegistrationError
 from handoffwatch.runtime.registrations import Registrations, Workflow, member, named
+from handoffwatch.runtime.tool_functions import is_async, refuse_async_rule, refuse_uncallable
+from handoffwatch.values.names import is_id
 from handoffwatch.vocabulary import OTHER, Criticality, Mode, Safety, ToolsNeed
 
 if TYPE_CHECKING:
@@ -261,6 +263,7 @@ class Watch:
             deadline_s=settings.deadline_s if deadline_s is None else deadline_s,
         )
         tool = Tool(name, member(where, "safety", safety, Safety), success, policy, operation)
+        refuse_async_rule(name, success)
         if operation is None:
             self._register_tool(tool)
             return lambda function: self._watched(tool, function)
@@ -292,7 +295,7 @@ class Watch:
             context_version: The version of the state that handoffs must rest on.
 
         Raises:
-            RegistrationError: The workflow is not registered.
+            RegistrationError: The workflow is not registered, or an id is no text that can be stored.
         """
         from handoffwatch.runtime.run import Run
 
@@ -301,6 +304,13 @@ class Watch:
             raise RegistrationError(
                 f"workflow {workflow!r}: is not registered", hint=f"call watch.workflow({workflow!r}) at start"
             )
+        for name, text in (("run_id", run_id), ("task_id", task_id)):
+            if text is not None and not is_id(text):
+                raise RegistrationError(
+                    f"run of {workflow}: {name}: must be a text of 1 to 255 characters that can be written, got "
+                    f"{type(text).__name__}",
+                    hint=f"pass {name}=str(...), or leave it out",
+                )
         run = Run(self, known, run_id=run_id or uuid.uuid4().hex, task_id=task_id, context_version=context_version)
         self._runs[run.run_id] = run
         return run
@@ -314,7 +324,8 @@ class Watch:
 
     def run_ended(self, run: Run) -> None:
         """Forget a run that has ended."""
-        self._runs.pop(run.run_id, None)
+        if self._runs.get(run.run_id) is run:
+            del self._runs[run.run_id]
 
     # the outside
 
@@ -381,7 +392,8 @@ class Watch:
         from handoffwatch.runtime import flows
         from handoffwatch.runtime.drivers import drive, drive_async
 
-        signature = inspect.signature(function)
+        refuse_uncallable(tool.name, function)
+        signature = inspect.signature(function) if tool.operation is not None else inspect.Signature()
         if tool.operation is not None:
             self.registrations.operations[tool.operation].check_parameters(signature.parameters, tool=tool.name)
 
@@ -390,7 +402,7 @@ class Watch:
             arguments.apply_defaults()
             return arguments.arguments
 
-        if inspect.iscoroutinefunction(function):
+        if is_async(function):
 
             @functools.wraps(function)
             async def watched_async(*args: Any, **kwargs: Any) -> Any:

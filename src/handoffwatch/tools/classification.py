@@ -76,7 +76,7 @@ def classify_exception(error: BaseException, safety: Safety, *, now_s: float = 0
     if isinstance(reason, Exception):
         error = reason
     names = {cls.__name__ for cls in type(error).__mro__}
-    if names & _NOTHING_SENT or isinstance(error, _NEVER_SENT) or _attribute(error, "errno") in _UNREACHABLE:
+    if names & _NOTHING_SENT or isinstance(error, _NEVER_SENT) or _number(error, "errno") in _UNREACHABLE:
         return Failure(FailureClass.RETRYABLE, _connection_code(error, names), "connection_error")
     if isinstance(error, TimeoutError) or names & _TIMEOUTS:
         return Failure(_unanswered(safety), ToolCode.TIMEOUT, "timeout")
@@ -167,9 +167,14 @@ def _attribute(holder: object, name: str) -> Any:
         return None
 
 
+def _number(holder: object, name: str) -> int | None:
+    value = _attribute(holder, name)
+    return value if type(value) is int else None
+
+
 def _header(holder: Any, name: str) -> str | None:
     headers = _attribute(holder, "headers")
-    if headers is None or not hasattr(headers, "items"):
+    if _attribute(headers, "items") is None:
         return None
     for key, value in headers.items():
         if isinstance(key, str) and key.lower() == name and isinstance(value, str):

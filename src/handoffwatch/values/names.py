@@ -8,6 +8,7 @@ from typing import Final
 from handoffwatch.vocabulary import OTHER
 
 NAME_CHARACTERS_MAX: Final = 100
+ID_CHARACTERS_MAX: Final = 255
 
 
 def is_name(text: object) -> bool:
@@ -19,6 +20,17 @@ def is_name(text: object) -> bool:
         and text == text.strip()
         and text != OTHER
     )
+
+
+def is_id(text: object) -> bool:
+    """Return whether a text can be an id: 1 to 255 characters that every database and exporter can write."""
+    if not isinstance(text, str) or not 1 <= len(text) <= ID_CHARACTERS_MAX:
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def folded(name: str) -> str:

@@ -80,7 +80,7 @@ def test_metrics_stay_readable_when_a_name_is_broken(name: str) -> None:
     watch = new_watched().watch
     server = watch.serve_metrics()
     try:
-        with watch.run("refunds", run_id=name, task_id=name) as run:
+        with watch.run("refunds") as run:
             run.handoff(name, name, handoff(name, name, handoff_id=name, schema_version=name), key=name)
             run.call(name, call_id=name).returned({"error": name})
         with urlopen(f"http://127.0.0.1:{server.port}/metrics", timeout=10) as response:

@@ -231,7 +231,7 @@ def test_tool_passes_cancellation_on_when_its_task_is_cancelled(fails_first: boo
 
 
 def test_tool_is_called_once_when_an_outer_retry_sees_its_failure() -> None:
-    """A nested failure of another watched tool is an exception like any other."""
+    """The failure of a tool inside a tool comes through as it is: who may repeat what is decided once."""
     watched = new_watched()
 
     @watched.watch.tool("inner", safety="safe", attempts_max=1)
@@ -245,8 +245,8 @@ def test_tool_is_called_once_when_an_outer_retry_sees_its_failure() -> None:
     with _run(watched), pytest.raises(ToolDown) as caught:
         outer()
 
-    assert caught.value.text == "TOOL_FAILED: outer returned an error. Do not guess. Tell the user this lookup failed."
-    assert isinstance(caught.value.__cause__, ToolDown)
+    assert caught.value.text == "TOOL_FAILED: inner returned timeout. Do not guess. Tell the user this lookup failed."
+    assert isinstance(caught.value.__cause__, TimeoutError)
     assert watched.time.waits_s == []
 
 
