@@ -27,12 +27,13 @@ _OPAQUE: Final = frozenset({"metadata", "config", "cls", "default", "expected", 
 def closed_validator(model: type[BaseModel]) -> SchemaValidator | None:
     """Return a validator of a closed model; None when the model is open.
 
-    It looks into instances of models too, and refuses NaN and infinities at every depth.
+    It looks into instances of models too, and refuses NaN and infinities at every depth: it is built anew, because the
+    validators that nested models bring along are less strict.
     """
     schema = model.__pydantic_core_schema__
     if not _is_closed(schema):
         return None
-    return SchemaValidator(_strictest(schema))
+    return SchemaValidator(_strictest(schema), _use_prebuilt=False)
 
 
 def _is_closed(node: object) -> bool:
