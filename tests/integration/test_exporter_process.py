@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import signal
 import socket
@@ -321,6 +322,54 @@ def test_exporter_answers_busy_when_readings_hang(tmp_path: Path) -> None:
     assert (second.status, second.body) == (503, "handoffwatch is busy: too many requests at the same time\n")
     assert second.headers["retry-after"] == "1"
     assert healthy.status == 200
+
+
+def test_exporter_answers_again_when_many_connections_ask_for_nothing(tmp_path: Path) -> None:
+    """120 clients that are silent, or send a byte at a time, lose their places after 5 s; a finished one keeps its."""
+    with exporter(tmp_path) as running:
+        address = urlsplit(running.url)
+        where = (str(address.hostname), int(address.port or 0))
+        began_s = time.monotonic()
+        idle = [socket.create_connection(where, timeout=10) for _ in range(120)]
+        try:
+            _until(lambda: running.request("/metrics").status == 503, "they hold every place")
+
+            def scrape() -> int:
+                for trickling in idle[::2]:
+                    with contextlib.suppress(OSError):
+                        trickling.send(b"G")
+                return running.request("/metrics").status
+
+            _until(lambda: scrape() == 200, "a scrape is answered")
+            assert time.monotonic() - began_s < 10
+            assert [each.recv(1) for each in idle[1::2]] == [b""] * 60
+        finally:
+            for each in idle:
+                each.close()
+
+
+def test_exporter_answers_the_whole_request_when_it_comes_in_pieces(tmp_path: Path) -> None:
+    """A connection may send its request slowly within the time, and further requests after it."""
+    with exporter(tmp_path) as running:
+        address = urlsplit(running.url)
+        with socket.create_connection((str(address.hostname), int(address.port or 0)), timeout=10) as connection:
+            answers = connection.makefile("rb")
+            for _ in range(3):
+                for piece in (b"HEAD /-/healthy HTT", b"P/1.1\r\nHost: x\r", b"\n\r\n"):
+                    connection.sendall(piece)
+                    time.sleep(0.05)
+                assert answers.readline() == b"HTTP/1.1 200 OK\r\n"
+                while answers.readline() != b"\r\n":
+                    pass
+
+
+def test_exporter_sends_nobody_elsewhere_when_an_address_ends_in_a_slash(tmp_path: Path) -> None:
+    """A redirect would name the host that the client claims to have asked."""
+    with exporter(tmp_path) as running:
+        answer = running.request("/metrics/", headers={"host": "evil.example"})
+
+    assert answer.status == 404
+    assert "location" not in answer.headers
 
 
 def test_exporter_counts_its_fault_when_a_collector_raises(tmp_path: Path) -> None:

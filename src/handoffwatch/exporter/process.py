@@ -18,6 +18,7 @@ from typing import Final
 import uvicorn
 
 from handoffwatch.errors import ConfigError, HandoffwatchError
+from handoffwatch.exporter.connections import PromptHttp
 from handoffwatch.exporter.log_lines import log_to_stderr
 from handoffwatch.exporter.off_loop import OffLoop
 from handoffwatch.exporter.served import Served, find_served
@@ -118,11 +119,16 @@ def _listen(address: str, port: int) -> socket.socket:
     """Return a listening socket.
 
     Raises:
-        ConfigError: The address is none of this machine, or the port is taken or not allowed.
+        ConfigError: The address is none, or none of this machine, or the port is taken or not allowed.
     """
     try:
         family, _, _, _, target = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         return socket.create_server(target[:2], family=family, backlog=_BACKLOG)
+    except ValueError:
+        raise ConfigError(
+            "exporter: address: must be an IP address or a host name, got a text that can be neither",
+            hint="choose another with --address or exporter.address",
+        ) from None
     except OSError as error:
         reason = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
         raise ConfigError(
@@ -148,6 +154,7 @@ def _server(served: Served) -> uvicorn.Server:
     return uvicorn.Server(
         uvicorn.Config(
             web_app(served, off_loop),
+            http=PromptHttp,
             lifespan="off",
             ws="none",
             log_config=None,

@@ -56,11 +56,13 @@ def web_app(served: Served, off_loop: OffLoop) -> Starlette:
         return PlainTextResponse("handoffwatch failed; its log says where\n", status_code=500)
 
     endpoints = {"/": landing, "/metrics": metrics, "/-/healthy": healthy, "/-/ready": ready}
-    return Starlette(
+    app = Starlette(
         routes=[Route(path, endpoint, methods=["GET"]) for path, endpoint in endpoints.items()],
         middleware=[Middleware(_SecurityHeaders)],
         exception_handlers={Busy: _busy, Exception: failed},
     )
+    app.router.redirect_slashes = False  # a redirect would repeat the Host header, which anybody can write
+    return app
 
 
 async def _busy(_request: Request, error: Exception) -> Response:

@@ -78,7 +78,7 @@ def record_claim(
     }
     _WRITE.change(connection, row)
     for kind, key in named:
-        name_in_claim(connection, run, kind, key, now_unix_s=now_unix_s, traceparent=traceparent)
+        name_in_claim(connection, run, kind, key, claim, now_unix_s=now_unix_s, traceparent=traceparent)
     polled = 0
     for kind in registry.workflows.get(run.workflow, {}).values():
         start = {"run": run.run_id, "of_kind": kind.name, "now": now_unix_s}

@@ -9,8 +9,9 @@ from collections.abc import Collection, Iterable
 import sqlalchemy as sa
 
 from handoffwatch.clock import Clock
+from handoffwatch.errors import RegistrationError
 from handoffwatch.ledger import cases, claims, operations, verifications
-from handoffwatch.ledger.database import Database
+from handoffwatch.ledger.database import Database, FileId
 from handoffwatch.ledger.facts import Case, IdentityViolation, OpenOperation, Settled, Snapshot
 from handoffwatch.ledger.registry import DeclaredWorkflow, Registry
 from handoffwatch.ledger.runs import lock_run
@@ -49,7 +50,7 @@ class Ledger:
         self._policy = policy
         self._registry = Registry()
         self._registering = threading.Lock()
-        self._is_written = True
+        self._written_to: FileId | None = None
 
     def register(self, workflows: Iterable[DeclaredWorkflow], kinds: Iterable[OperationKind]) -> None:
         """Register which operations belong to which workflow, so that every exporter shows their series at 0.
@@ -64,14 +65,14 @@ class Ledger:
         """
         with self._registering:
             self._registry.add(workflows, kinds, self._policy)
-            self._is_written = False
+            self._written_to = None
         self._write_registrations()
 
     def expect(self, intent: Intent) -> str:
         """Write an operation that the run's task calls for, and return its id.
 
         Raises:
-            RegistrationError: The workflow did not declare the operation.
+            RegistrationError: The workflow did not declare the operation, or the run belongs to another workflow.
         """
         kind = self._registry.kind(intent.workflow, intent.kind)
         self._write_registrations()
@@ -85,7 +86,7 @@ class Ledger:
         An expectation of the same run, kind and key becomes this operation; a repeated call is counted on it.
 
         Raises:
-            RegistrationError: The workflow did not declare the operation.
+            RegistrationError: The workflow did not declare the operation, or the run belongs to another workflow.
         """
         kind = self._registry.kind(intent.workflow, intent.kind)
         self._write_registrations()
@@ -112,7 +113,8 @@ class Ledger:
 
         Raises:
             ClaimRefused: The run made another claim, or ended without one.
-            RegistrationError: The claim names an operation that the workflow did not declare.
+            RegistrationError: The claim names an operation that the workflow did not declare, or the run belongs to
+                another workflow.
         """
         if workflow not in self._registry.workflows:
             return False
@@ -134,7 +136,10 @@ class Ledger:
         self._write_registrations()
         tally = Tally(run_id=run_id)
         with self._database.write() as connection:
-            run = lock_run(connection, run_id, workflow)
+            try:
+                run = lock_run(connection, run_id, workflow)
+            except RegistrationError:
+                return  # the run of that id is another workflow's, which refused all that this one wanted to write
             if run.claim is None:
                 now_unix_s = self.clock.wall_s()
                 nothing = Claim(Claimed.NONE)
@@ -227,17 +232,21 @@ class Ledger:
         self._database.close()
 
     def _write_registrations(self) -> None:
-        """Write the registration rows that the database does not hold yet."""
-        if self._is_written:
+        """Write the registration rows that the database's file does not hold yet."""
+        if self._written_to is not None and self._written_to == self._database.file and self._database.is_in_place():
             return
         with self._registering:
-            wanted = [(row.workflow, row.operation, str(row.criticality)) for row in self._registry.rows()]
-            with self._database.read() as connection:
-                present = {tuple(row) for row in connection.execute(_REGISTERED)}
-            missing = [row for row in wanted if row not in present]
-            if missing:
-                with self._database.write() as connection:
-                    for workflow, operation, criticality in missing:
-                        row = {"workflow": workflow, "operation": operation, "criticality": criticality}
-                        connection.execute(_REGISTER, row)
-            self._is_written = True
+            wanted = self._registry.rows()
+        with self._database.read() as connection:
+            file = self._database.file
+            present = {tuple(row) for row in connection.execute(_REGISTERED)}
+        rows = [(row.workflow, row.operation, str(row.criticality)) for row in wanted]
+        missing = [row for row in rows if row not in present]
+        if missing:
+            with self._database.write() as connection:
+                for workflow, operation, criticality in missing:
+                    row = {"workflow": workflow, "operation": operation, "criticality": criticality}
+                    connection.execute(_REGISTER, row)
+        with self._registering:
+            if wanted == self._registry.rows():
+                self._written_to = file

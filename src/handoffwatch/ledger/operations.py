@@ -13,7 +13,7 @@ from handoffwatch.ledger.registry import RegisteredKind
 from handoffwatch.ledger.runs import RunRow
 from handoffwatch.ledger.schema import OPERATIONS
 from handoffwatch.ledger.statement import Statement
-from handoffwatch.outcomes import Intent, Receipt
+from handoffwatch.outcomes import Claim, Intent, Receipt
 from handoffwatch.outcomes.intent import Scalar
 from handoffwatch.vocabulary import Effect, ToolOutcome
 
@@ -90,10 +90,19 @@ def open_call(
 
 
 def name_in_claim(
-    connection: sa.Connection, run: RunRow, kind: RegisteredKind, key: str, *, now_unix_s: float, traceparent: str
+    connection: sa.Connection,
+    run: RunRow,
+    kind: RegisteredKind,
+    key: str,
+    claim: Claim,
+    *,
+    now_unix_s: float,
+    traceparent: str,
 ) -> None:
-    """Write an operation that a claim names and nobody opened; it is verified by its key."""
-    intent = Intent(run.run_id, run.workflow, kind.name, key, traceparent=traceparent)
+    """Write an operation that a claim names and nobody opened; it is verified by its key, as the claim stated it."""
+    named = (kind.name, key)
+    values = {kind.key: claim.keys[named]} if named in claim.keys else {}
+    intent = Intent(run.run_id, run.workflow, kind.name, key, values, traceparent)
     if _find(connection, run, intent) is None:
         _insert(connection, run, kind, intent, now_unix_s=now_unix_s, is_expected=False, calls=0)
 

@@ -28,9 +28,10 @@ class DeclaredWorkflow(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RegisteredKind:
-    """An operation's kind with its own policy in place of the settings."""
+    """An operation's kind with its own policy in place of the settings; `key` names the field of its business key."""
 
     name: str
+    key: str
     criticality: Criticality
     policy: SettlementPolicy
 
@@ -58,7 +59,7 @@ class Registry:
                         f"workflow {workflow.name}: operation {name}: must be registered",
                         hint=f'call watch.operation("{name}", key=...) first',
                     )
-                registered = RegisteredKind(name, kind.criticality, kind.policy(policy))
+                registered = RegisteredKind(name, kind.key, kind.criticality, kind.policy(policy))
                 self.workflows.setdefault(workflow.name, {})[name] = registered
 
     def kind(self, workflow: str, name: str) -> RegisteredKind:

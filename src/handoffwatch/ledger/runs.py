@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from handoffwatch.errors import RegistrationError
 from handoffwatch.ledger.schema import RUNS
 from handoffwatch.ledger.statement import Statement
 from handoffwatch.outcomes import Claim
@@ -28,7 +29,7 @@ class RunRow:
 
     Attributes:
         run_id: The run.
-        workflow: The workflow under which the run first became known.
+        workflow: Its workflow.
         claim: Its final claim, none included; None while it goes on.
         is_new: Whether this transaction made the row, so that nothing else refers to it yet.
     """
@@ -40,11 +41,20 @@ class RunRow:
 
 
 def lock_run(connection: sa.Connection, run_id: str, workflow: str) -> RunRow:
-    """Return the run's row, made when it is not there, and locked until the transaction ends."""
+    """Return the run's row, made when it is not there, and locked until the transaction ends.
+
+    Raises:
+        RegistrationError: The run became known under another workflow, whose operations are others.
+    """
     if _INSERT.change(connection, {"run_id": run_id, "workflow": workflow}) == 1:
         return RunRow(run_id, workflow, None, is_new=True)
     (row,) = _LOCK.rows(connection, {"run_id": run_id})
-    return RunRow(run_id, row.workflow, read_claim(row.claimed, row.claimed_operations), is_new=False)
+    if row.workflow != workflow:
+        raise RegistrationError(
+            f"run {run_id}: workflow: belongs to {row.workflow}, got {workflow}",
+            hint="give each run an id of its own, or leave run_id out",
+        )
+    return RunRow(run_id, workflow, read_claim(row.claimed, row.claimed_operations), is_new=False)
 
 
 def read_claim(claimed: str | None, operations: str | None) -> Claim | None:

@@ -16,6 +16,8 @@ def _names_a_file(url: str) -> str:
     path = url.removeprefix(_SQLITE)
     if path == url or path in ("", ":memory:") or "?" in path:
         raise ValueError("must be sqlite:///<file>")
+    if "\0" in path or path != path.encode(errors="replace").decode():
+        raise ValueError("must name a file in UTF-8, without NUL")
     return url
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from handoffwatch.errors import ClaimRefused
-from handoffwatch.outcomes.intent import business_key
+from handoffwatch.outcomes.intent import Scalar, business_key, is_scalar, plain
 from handoffwatch.vocabulary import Claimed, ClaimEffect, VerificationResult
 
 
@@ -18,6 +18,8 @@ class Claim:
         claimed: done, partial or not_done; none is what the ledger writes for a run that ended without a word.
         operations: The operations named as done, as (kind, business key), sorted. A partial claim names at least one;
             a done claim covers every operation of its run, named or not.
+        keys: The business key of each named operation as it was stated, for the verifier of an operation that nobody
+            opened. Two claims that differ only in it are the same claim.
 
     Raises:
         ClaimRefused: A partial claim names nothing, or a claim of not_done or none names something.
@@ -25,6 +27,7 @@ class Claim:
 
     claimed: Claimed
     operations: tuple[tuple[str, str], ...] = ()
+    keys: Mapping[tuple[str, str], Scalar] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
         if self.claimed is Claimed.PARTIAL and not self.operations:
@@ -52,7 +55,9 @@ class Claim:
         words = (Claimed.DONE, Claimed.PARTIAL, Claimed.NOT_DONE)
         if claimed not in words:
             raise ClaimRefused("claim: must be done, partial or not_done", hint='write run.claim("done")')
-        return cls(Claimed(claimed), tuple(sorted({(kind, business_key(key)) for kind, key in operations})))
+        named = {(kind, business_key(key)): plain(key) for kind, key in operations}
+        keys = {operation: key for operation, key in named.items() if is_scalar(key)}
+        return cls(Claimed(claimed), tuple(sorted(named)), keys)
 
     def covers(self, kind: str, key: str) -> bool:
         """Return whether the claim says that this operation of its run was done."""

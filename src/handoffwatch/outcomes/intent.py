@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TypeGuard
 from uuid import UUID
 
 from handoffwatch.errors import RegistrationError
@@ -41,11 +42,28 @@ class Intent:
     traceparent: str = ""
 
 
+def plain(value: object) -> object:
+    """Return what a value says, however a program holds it: an enumeration's value, an id's text, else the value.
+
+    Arguments, claims and stored records all go through it, so that an id which one side holds as a UUID and the other
+    as text is the same id.
+    """
+    while isinstance(value, Enum):
+        value = value.value
+    return str(value) if isinstance(value, UUID) else value
+
+
+def is_scalar(value: object) -> TypeGuard[Scalar]:
+    """Return whether a plain value can be stored in an intent and compared with a record."""
+    return value is None or isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value))
+
+
 def business_key(value: object) -> str:
     """Return a business key as text that every database stores: `4417` and `"4417"` are the same key.
 
-    Other values than text take their JSON form. A key of more than 200 characters is replaced by its digest.
+    Other plain values than text take their JSON form. A key of more than 200 characters is replaced by its digest.
     """
+    value = plain(value)
     text = value if isinstance(value, str) else json.dumps(value, default=str)
     text = text.encode("utf-8", "backslashreplace").decode().replace("\x00", "\\x00")
     return text if len(text) <= _KEY_LENGTH_MAX else "sha256:" + hashlib.sha256(text.encode()).hexdigest()
@@ -87,11 +105,8 @@ def intent_of_expectation(
 
 
 def _scalar(kind: OperationKind, name: str, value: object) -> Scalar:
-    if isinstance(value, Enum):
-        value = value.value
-    if isinstance(value, UUID):
-        return str(value)
-    if value is None or isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value)):
+    value = plain(value)
+    if is_scalar(value):
         return value
     raise RegistrationError(
         f"operation {kind.name}: {name}: must be text, a finite number, true, false or null, got "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from enum import StrEnum
 
-from handoffwatch.outcomes.intent import business_key
+from handoffwatch.outcomes.intent import business_key, plain
 from handoffwatch.outcomes.verification import ReadBack, Verification
 from handoffwatch.vocabulary import Cause, Effect
 
@@ -52,9 +52,9 @@ def judge_record(
     if not _matches(question, record):
         return Verification(Effect.NOT_LANDED, Cause.MISMATCH)
     found = record.get(status)
-    if found in succeeded:
+    if _is_among(found, succeeded):
         return Verification(Effect.LANDED)
-    if found in pending:
+    if _is_among(found, pending):
         return Verification(Effect.PENDING)
     return Verification(Effect.NOT_LANDED, Cause.FAILED)
 
@@ -68,6 +68,12 @@ def _matches(question: ReadBack, record: Mapping[str, object]) -> bool:
     return all(name in record and _is_same(record[name], value) for name, value in wanted.items())
 
 
+def _is_among(found: object, words: Collection[object]) -> bool:
+    """Return whether a record's status is one of these words."""
+    return any(_is_same(found, word) for word in words)
+
+
 def _is_same(found: object, wanted: object) -> bool:
-    """Return whether two values are equal; true is not 1, and null equals nothing but null."""
+    """Return whether two values say the same; true is not 1, and null equals nothing but null."""
+    found, wanted = plain(found), plain(wanted)
     return found == wanted and isinstance(found, bool) is isinstance(wanted, bool)

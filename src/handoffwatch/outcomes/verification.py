@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
 
 from handoffwatch.outcomes.intent import Intent
@@ -36,21 +37,33 @@ class Verification:
     """A verifier's answer.
 
     Attributes:
-        effect: What the stored state says.
-        cause: Why the effect is not_landed; None for every other effect.
+        effect: What the stored state says; its text is accepted.
+        cause: Why the effect is not_landed; None for every other effect. Its text is accepted.
 
     Raises:
-        ValueError: not_landed without a cause, or a cause with another effect.
+        ValueError: A word is unknown, not_landed has no cause, or another effect has one.
     """
 
     effect: Effect
     cause: Cause | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "effect", _word("effect", Effect, self.effect))
+        if self.cause is not None:
+            object.__setattr__(self, "cause", _word("cause", Cause, self.cause))
         if (self.effect is Effect.NOT_LANDED) is (self.cause is None):
             raise ValueError(
                 f"verification: cause: must be given for not_landed and for no other effect: {self.effect}"
             )
+
+
+def _word(field: str, words: type[StrEnum], given: object) -> StrEnum:
+    try:
+        return words(str(given))
+    except ValueError:
+        raise ValueError(
+            f"verification: {field}: must be one of {', '.join(words)}, got {type(given).__name__}"
+        ) from None
 
 
 class Verifier(Protocol):

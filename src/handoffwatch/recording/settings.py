@@ -3,22 +3,36 @@
 from __future__ import annotations
 
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
 from handoffwatch.values.settings_model import Number, SettingsModel
 
 
-def _http_url(url: str) -> str:
-    if not url.startswith(("http://", "https://")):
+def _base_url(url: str) -> str:
+    """Return a URL to which a path can be added and which logs may show: clients write it into their errors."""
+    if not _is_http(url):
         raise ValueError("must be a URL such as http://127.0.0.1:4318")
+    if any(mark in url for mark in "?#@"):
+        raise ValueError("must hold no user name, password, query or fragment")
     return url
+
+
+def _is_http(url: str) -> bool:
+    if not url.isprintable() or " " in url:
+        return False
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 class RecordingSettings(SettingsModel):
     """The section `recording`: where spans go, and what recording may cost the host."""
 
-    otlp_endpoint: Annotated[str, AfterValidator(_http_url)] | None = Field(
+    otlp_endpoint: Annotated[str, AfterValidator(_base_url)] | None = Field(
         None, repr=False, description="Base URL of an OpenTelemetry Collector (OTLP over HTTP); null exports nothing."
     )
     otlp_timeout_s: Number = Field(1.5, gt=0, le=60, description="Seconds after which one export is given up.")

@@ -39,6 +39,8 @@ def read_file(path: Path) -> YamlDocument:
             source = file.read(BYTES_MAX + 1)
     except FileNotFoundError:
         raise ConfigError(f"{path}: file: does not exist", hint=_path_hint()) from None
+    except ValueError:
+        raise ConfigError("settings: path: must be a text without NUL and lone surrogates", hint=_path_hint()) from None
     except OSError as error:
         raise ConfigError(f"{path}: file: cannot be read: {error.strerror}", hint=_path_hint()) from None
     document = read_yaml(source, name=str(path))

@@ -43,7 +43,7 @@ class Asker:
         def answer() -> None:
             try:
                 answers.put(_ask(verifier, question))
-            except Exception as error:  # noqa: BLE001  it goes to the thread that asked, which raises VerifierFailed
+            except BaseException as error:  # noqa: BLE001  it goes to the thread that asked, which raises VerifierFailed
                 answers.put(error)
             finally:
                 self._places.release()
@@ -55,7 +55,7 @@ class Asker:
             raise VerifierFailed("TimeoutError") from None
         if isinstance(found, Verification):
             return found
-        if isinstance(found, Exception):
+        if isinstance(found, BaseException):
             raise VerifierFailed(type(found).__name__) from found
         raise VerifierFailed(f"an answer of type {type(found).__name__}")
 

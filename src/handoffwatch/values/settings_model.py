@@ -21,4 +21,11 @@ Number = Annotated[float, BeforeValidator(_decimal)]
 class SettingsModel(BaseModel):
     """Base of the settings of a room. Every field has a default and a description with its unit."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False, validate_default=True)
+    model_config = ConfigDict(
+        strict=True,
+        extra="forbid",
+        frozen=True,
+        allow_inf_nan=False,
+        validate_default=True,
+        hide_input_in_errors=True,
+    )

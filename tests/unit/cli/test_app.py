@@ -143,6 +143,13 @@ def test_check_config_leaves_the_environment_out_when_it_checks(run: Run, monkey
         (("--app", "shop_that_is_missing:watch"), "--app: shop_that_is_missing: no such module"),
         (("--app", "json:watch"), "--app: json:watch: the module has no attribute watch"),
         (("--app", "json:dumps"), "--app: json:dumps: must be a Watch, got a function"),
+        *(
+            (
+                ("--address", address),
+                "exporter: address: must be an IP address or a host name, got a text that can be neither",
+            )
+            for address in ("a" * 300, "é..x")
+        ),
         (("--address", "192.0.2.1"), "exporter: 192.0.2.1 port 15470: cannot listen: cannot assign requested address"),
     ],
 )

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from handoffwatch.errors import ClaimRefused, RegistrationError
 from handoffwatch.ledger import Ledger, Settled
-from handoffwatch.outcomes import Claim, OperationKind
+from handoffwatch.outcomes import Claim, Intent, OperationKind, business_key
 from handoffwatch.vocabulary import Cause, ClaimEffect, Criticality, VerificationResult
-from support.outcomes import StillClock, open_ledger, refund_intent, refund_kind
+from support.outcomes import DeclaredWorkflow, StillClock, open_ledger, refund_intent, refund_kind
 
 
 @pytest.fixture
@@ -142,10 +143,57 @@ def test_claim_adds_an_operation_when_nobody_opened_it(ledger: Ledger, time: Sti
     ledger.record_claim("r-1", "refunds", Claim.of("partial", operations=[("refund", "4417")]))
     settled = read(ledger, time, "4417", VerificationResult.NOT_LANDED)
     assert settled is not None
-    assert settled.operation.intent.values == {}
+    assert settled.operation.intent.values == {"order_id": "4417"}
     assert counters(ledger, "ledger_false_successes_total") == {
         ("refunds", "refund", "critical", "missing", "model"): 1
     }
+
+
+@pytest.mark.parametrize("key", [4417, "4417", "x" * 300, None])
+def test_claim_keeps_the_key_as_it_was_stated_when_nobody_opened_its_operation(
+    ledger: Ledger, time: StillClock, key: object
+) -> None:
+    """The verifier is asked with the number or the long text itself, which another text form would not find."""
+    ledger.record_claim("r-1", "refunds", Claim.of("partial", operations=[("refund", key)]))
+    (operation,) = ledger.due(time.now_s, limit=10, kinds=("refund",))
+    assert operation.intent.key == business_key(key)
+    assert operation.intent.values == {"order_id": key}
+
+
+def test_claim_keeps_no_key_when_it_cannot_be_stored(ledger: Ledger, time: StillClock) -> None:
+    """A structure is known by its text alone."""
+    ledger.record_claim("r-1", "refunds", Claim.of("partial", operations=[("refund", [1])]))
+    (operation,) = ledger.due(time.now_s, limit=10, kinds=("refund",))
+    assert (operation.intent.key, operation.intent.values) == ("[1]", {})
+
+
+def test_claim_is_refused_when_its_run_belongs_to_another_workflow(tmp_path: Path, time: StillClock) -> None:
+    """Its operations would be sought among those of the first workflow, and never be read back."""
+    with closing(open_ledger(tmp_path / "two.db", time)) as two:
+        two.register([DeclaredWorkflow("credits", ("credit",))], [OperationKind("credit", key="order_id")])
+        two.open_operation(refund_intent("1"))
+        credit = Intent("r-1", "credits", "credit", "2", {"order_id": "2"})
+        for refused in (
+            lambda: two.expect(credit),
+            lambda: two.open_operation(credit),
+            lambda: two.record_claim("r-1", "credits", Claim.of("done")),
+        ):
+            with pytest.raises(RegistrationError) as caught:
+                refused()
+            assert caught.value.message == "run r-1: workflow: belongs to refunds, got credits"
+            assert caught.value.hint == "give each run an id of its own, or leave run_id out"
+        assert counters(two, "ledger_claims_total") == {}
+        assert set(two.snapshot().effects) == {("refund", "unknown")}
+
+
+def test_run_is_left_alone_when_one_of_another_workflow_ends_under_its_id(tmp_path: Path, time: StillClock) -> None:
+    """The end of a run stands in nobody's way; the run that owns the id may still claim."""
+    with closing(open_ledger(tmp_path / "two.db", time)) as two:
+        two.register([DeclaredWorkflow("credits", ("credit",))], [OperationKind("credit", key="order_id")])
+        two.open_operation(refund_intent("1"))
+        two.end_run("r-1", "credits")
+        assert counters(two, "ledger_claims_total") == {}
+        assert two.record_claim("r-1", "refunds", Claim.of("done")) is True
 
 
 def test_claim_is_refused_when_it_names_an_undeclared_operation(ledger: Ledger) -> None:

@@ -153,6 +153,46 @@ def test_collector_renews_the_ledger_id_when_an_older_copy_was_restored(
     assert ledger.snapshot().ledger_id == after.ledger_id
 
 
+def test_collector_leaves_the_series_out_when_the_file_was_taken_away_and_shows_them_when_it_is_back(
+    tmp_path: Path, ledger: Ledger, time: StillClock, registry: CollectorRegistry
+) -> None:
+    """Connections that are still open do not go on showing a ledger that is not there."""
+    settle(ledger, time, "1", VerificationResult.LANDED)
+    before = exposed(registry)
+    (tmp_path / "ledger.db").rename(tmp_path / "away.db")
+    assert 'handoffwatch_collector_success{collector="ledger"} 0.0' in exposed(registry)
+    assert "handoffwatch_ledger_" not in exposed(registry)
+    (tmp_path / "away.db").rename(tmp_path / "ledger.db")
+    assert exposed(registry) == before
+
+
+def test_collector_shows_the_restored_values_when_a_backup_was_moved_into_place(
+    tmp_path: Path, ledger: Ledger, time: StillClock, registry: CollectorRegistry
+) -> None:
+    """The process that had the old file open shows the new one under a new id, and counts the fall once."""
+    settle(ledger, time, "1", VerificationResult.LANDED)
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as source, closing(sqlite3.connect(tmp_path / "b.db")) as to:
+        source.backup(to)
+    settle(ledger, time, "2", VerificationResult.LANDED)
+    before = ledger.snapshot()
+    claims = 'handoffwatch_ledger_claims_total{claimed="done",ledger="LEDGER",workflow="refunds"}'
+    assert f"{claims.replace('LEDGER', before.label)} 2.0" in exposed(registry)
+    for side in ("ledger.db-wal", "ledger.db-shm"):
+        (tmp_path / side).unlink()
+    (tmp_path / "b.db").replace(tmp_path / "ledger.db")
+    text = exposed(registry)
+    after = ledger.snapshot()
+    assert after.ledger_id != before.ledger_id
+    assert f"{claims.replace('LEDGER', after.label)} 1.0" in text
+    assert before.label not in text
+    assert 'handoffwatch_collector_regressions_total{collector="ledger"} 1.0' in text
+    settle(ledger, time, "3", VerificationResult.LANDED)
+    assert f"{claims.replace('LEDGER', after.label)} 2.0" in exposed(registry)
+    fresh = Ledger(file_settings(tmp_path / "ledger.db"), policy=SettlementPolicy(), clock=time.clock())
+    assert fresh.snapshot() == ledger.snapshot()
+    fresh.close()
+
+
 def test_collector_shows_equal_series_when_two_exporters_read_one_ledger(
     tmp_path: Path, ledger: Ledger, time: StillClock, registry: CollectorRegistry
 ) -> None:

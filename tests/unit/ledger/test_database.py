@@ -35,6 +35,38 @@ for n in range(10):
 print(ledger.snapshot().ledger_id)
 """
 
+_FORK_DURING_WRITE = """
+import os, sys, threading, time
+from pathlib import Path
+from handoffwatch.ledger.forks import GATE
+from support.outcomes import StillClock, open_ledger, refund_intent
+ledger = open_ledger(Path(sys.argv[1]), StillClock())
+ledger.open_operation(refund_intent("1"))
+writing = threading.Event()
+
+def write():
+    with ledger._database.write():
+        writing.set()
+        while not GATE._forks:
+            time.sleep(0.001)
+    ledger.open_operation(refund_intent("2"))
+
+writer = threading.Thread(target=write)
+writer.start()
+writing.wait()
+child = os.fork()
+if child == 0:
+    code = 1
+    try:
+        ledger.open_operation(refund_intent("3"))
+        code = 0
+    finally:
+        os._exit(code)
+assert os.waitpid(child, 0)[1] == 0
+writer.join()
+print(ledger.snapshot().effects[("refund", "unknown")].count)
+"""
+
 
 def test_ledger_file_belongs_to_its_owner_alone_when_it_is_made(tmp_path: Path) -> None:
     """The file and its side files have mode 0600 whatever the umask says."""
@@ -106,6 +138,127 @@ def test_ledger_is_unavailable_and_then_works_when_its_folder_appears(tmp_path: 
     folder.mkdir()
     assert ledger.snapshot().counters == {}
     ledger.close()
+
+
+def test_ledger_is_unavailable_and_makes_no_new_file_when_its_file_is_taken_away(tmp_path: Path) -> None:
+    """What was written is missed, not begun anew; brought back, it is used again, also by a ledger that was closed."""
+    path, away = tmp_path / "ledger.db", tmp_path / "away.db"
+    ledger = open_ledger(path, StillClock())
+    ledger.open_operation(refund_intent("1"))
+    before = ledger.snapshot()
+    for close in (False, True):
+        if close:
+            ledger.close()
+        path.rename(away)
+        for use in (ledger.snapshot, lambda: ledger.open_operation(refund_intent("2"))):
+            with pytest.raises(LedgerUnavailable) as caught:
+                use()
+            assert str(caught.value) == (
+                "ledger: database: must stay where it is, got no file\n"
+                "hint: put the file back, or start the process again to begin a new ledger"
+            )
+        assert not path.exists()
+        away.rename(path)
+        assert ledger.snapshot() == before
+    ledger.close()
+
+
+def test_ledger_is_unavailable_when_its_folder_is_taken_away(tmp_path: Path) -> None:
+    """Nothing goes on in a file that nobody can find any more, not even on connections that are open."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    ledger = open_ledger(folder / "ledger.db", StillClock())
+    ledger.snapshot()
+    folder.rename(tmp_path / "elsewhere")
+    folder.touch()
+    with pytest.raises(LedgerUnavailable, match="must be read, got NotADirectoryError"):
+        ledger.snapshot()
+    with pytest.raises(LedgerUnavailable, match="must be read, got NotADirectoryError"):
+        ledger.open_operation(refund_intent("1"))
+    ledger.close()
+
+
+def test_ledger_goes_on_in_the_new_file_when_its_file_is_replaced(tmp_path: Path) -> None:
+    """Old connections are given up, the tables are looked at again, and the registrations are written into it."""
+    path, other = tmp_path / "ledger.db", tmp_path / "other.db"
+    time = StillClock()
+    ledger = open_ledger(path, time)
+    ledger.open_operation(refund_intent("1"))
+    before = ledger.snapshot()
+    other.touch()
+    for side in ("ledger.db-wal", "ledger.db-shm"):
+        (tmp_path / side).unlink()
+    other.replace(path)
+    ledger.open_operation(refund_intent("2"))
+    after = ledger.snapshot()
+    assert after.ledger_id != before.ledger_id
+    assert after.registrations == before.registrations
+    assert after.effects[("refund", "unknown")].count == 1
+    fresh = open_ledger(path, time)
+    assert fresh.snapshot() == after
+    fresh.close()
+    ledger.close()
+
+
+def test_ledger_is_unavailable_when_its_file_is_replaced_by_what_is_no_database(tmp_path: Path) -> None:
+    """The replacement is looked at as a first file is, at every transaction until it can be used."""
+    path, kept = tmp_path / "ledger.db", tmp_path / "kept"
+    ledger = open_ledger(path, StillClock())
+    before = ledger.snapshot()
+    kept.mkdir()
+    for file in list(tmp_path.glob("ledger.db*")):
+        file.rename(kept / file.name)
+    path.write_text("this is not a database, and long enough to be looked at\n" * 20)
+    for _ in range(2):
+        with pytest.raises(LedgerUnavailable, match="must be read, got DatabaseError"):
+            ledger.snapshot()
+    for file in kept.iterdir():
+        file.replace(tmp_path / file.name)
+    assert ledger.snapshot() == before
+    ledger.close()
+
+
+def test_ledger_is_unavailable_when_its_file_is_replaced_and_the_old_log_lies_beside_it(tmp_path: Path) -> None:
+    """What was written last would be mixed into the restored file; without the log that file is used."""
+    path, backup = tmp_path / "ledger.db", tmp_path / "backup.db"
+    ledger = open_ledger(path, StillClock())
+    before = ledger.snapshot()
+    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(backup)) as to:
+        source.backup(to)
+    ledger.open_operation(refund_intent("1"))
+    backup.replace(path)
+    for _ in range(2):
+        with pytest.raises(LedgerUnavailable) as caught:
+            ledger.snapshot()
+        assert str(caught.value) == (
+            "ledger: database: must not lie beside the write-ahead log of another file\n"
+            "hint: move the files ending in -wal and -shm away, which belong to the file before it"
+        )
+    for side in ("ledger.db-wal", "ledger.db-shm"):
+        (tmp_path / side).unlink()
+    assert ledger.snapshot() == before
+    ledger.close()
+
+
+def test_ledger_stays_with_its_file_when_the_working_folder_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A relative path is that of the folder in which the ledger was made."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(tmp_path)
+    ledger = Ledger(
+        LedgerSettings(url="sqlite:///ledger #1.db"),
+        policy=SettlementPolicy(),
+        clock=StillClock().clock(),
+    )
+    monkeypatch.chdir(elsewhere)
+    before = ledger.snapshot()
+    ledger.close()
+    assert ledger.snapshot() == before
+    ledger.close()
+    assert list(elsewhere.iterdir()) == []
+    assert (tmp_path / "ledger #1.db").is_file()
 
 
 def test_ledger_is_unavailable_when_another_process_holds_the_write_lock(tmp_path: Path) -> None:
@@ -225,6 +378,19 @@ def test_ledger_works_in_a_child_when_the_process_forks(tmp_path: Path) -> None:
     due: list[OpenOperation] = ledger.due(time.now_s, limit=10, kinds=("refund",))
     assert {operation.intent.run_id for operation in due} == {"r-parent", "r-child"}
     ledger.close()
+
+
+def test_ledger_works_in_a_child_when_another_thread_was_writing(tmp_path: Path) -> None:
+    """The fork waits for the write: the child would take its lock for one that is never given back."""
+    ended = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", _FORK_DURING_WRITE, str(tmp_path / "ledger.db")],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "3\n", "")
 
 
 def test_ledger_has_no_attribute_when_the_name_is_unknown() -> None:

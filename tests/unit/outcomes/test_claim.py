@@ -1,5 +1,8 @@
 """Claims, and how they are settled."""
 
+from enum import Enum
+from uuid import UUID
+
 import pytest
 
 from handoffwatch.errors import ClaimRefused
@@ -26,6 +29,31 @@ def test_claim_covers_only_what_it_names_when_it_is_partial() -> None:
     assert claim.covers("refund", "4417")
     assert not claim.covers("refund", "4418")
     assert not claim.covers("credit", "4417")
+
+
+class Order(Enum):
+    """A key that is an enumeration."""
+
+    REFUNDED = "4417"
+
+
+@pytest.mark.parametrize(
+    ("named", "key"), [(Order.REFUNDED, "4417"), (UUID(int=5), "00000000-0000-0000-0000-000000000005")]
+)
+def test_claim_covers_the_operation_when_its_key_is_an_id_or_an_enumeration(named: object, key: str) -> None:
+    """What the claim names is the key that the call's intent had."""
+    claim = Claim.of("partial", operations=[("refund", named)])
+    assert claim.covers("refund", key)
+    assert claim.keys == {("refund", key): key}
+
+
+def test_claim_keeps_the_keys_as_they_were_stated_when_they_can_be_stored() -> None:
+    """A store keyed by numbers is asked with a number; a key that is a structure is known by its text alone."""
+    claim = Claim.of("partial", operations=[("refund", 4417), ("refund", "x" * 300), ("refund", [1])])
+    assert sorted(map(str, claim.keys.values())) == ["4417", "x" * 300]
+    assert 4417 in claim.keys.values()
+    assert len(claim.operations) == 3
+    assert claim == Claim(claim.claimed, claim.operations)
 
 
 @pytest.mark.parametrize("claimed", ["not_done"])

@@ -17,6 +17,13 @@ class Currency(Enum):
     EUR = "eur"
 
 
+class Order(Enum):
+    """Values that are no texts."""
+
+    REFUNDED = 4417
+    BY_ID = UUID(int=5)
+
+
 @pytest.mark.parametrize(
     ("value", "key"),
     [
@@ -30,6 +37,10 @@ class Currency(Enum):
         ("é", "é"),
         ("x" * 200, "x" * 200),
         ("x" * 201, f"sha256:{hashlib.sha256(b'x' * 201).hexdigest()}"),
+        (UUID(int=5), "00000000-0000-0000-0000-000000000005"),
+        (Currency.EUR, "eur"),
+        (Order.REFUNDED, "4417"),
+        (Order.BY_ID, "00000000-0000-0000-0000-000000000005"),
     ],
 )
 def test_business_key_is_text_that_a_database_stores_when_the_value_is_anything(value: object, key: str) -> None:

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError
 
 from handoffwatch.errors import ConfigError
+from handoffwatch.recording.settings import RecordingSettings
 from handoffwatch.runtime.settings import Settings, check_settings
 from handoffwatch.values.settings_model import SettingsModel
 
@@ -117,6 +118,14 @@ def test_settings_hide_addresses_when_printed() -> None:
     assert "hunter2" not in repr(settings)
 
 
+def test_settings_hide_addresses_when_one_is_refused_in_code() -> None:
+    """The error of a section that is made in code is no place for a token either."""
+    with pytest.raises(ValidationError, match="must hold no user name") as caught:
+        RecordingSettings(otlp_endpoint="https://user:hunter2@collector:4318")
+
+    assert "hunter2" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("text", "message", "hint"),
     [
@@ -174,6 +183,53 @@ def test_settings_hide_addresses_when_printed() -> None:
             "recording:\n  otlp_endpoint: user:hunter2@collector\n",
             "handoffwatch.yaml:2: recording.otlp_endpoint: must be a URL such as http://127.0.0.1:4318",
             "remove the key to use the default of null",
+        ),
+        *(
+            (
+                f"recording:\n  otlp_endpoint: '{url}'\n",
+                "handoffwatch.yaml:2: recording.otlp_endpoint: must be a URL such as http://127.0.0.1:4318",
+                "remove the key to use the default of null",
+            )
+            for url in (
+                "ftp://collector:4318",
+                "http://",
+                "http://:4318",
+                "http://collector:99999",
+                "http://collector:0",
+                "http://collector:hunter2",
+                "http://[::1",
+                "http://coll ector:4318",
+                "http://collector:4318\u00a0",
+            )
+        ),
+        *(
+            (
+                f"recording:\n  otlp_endpoint: '{url}'\n",
+                "handoffwatch.yaml:2: recording.otlp_endpoint: must hold no user name, password, query or fragment",
+                "remove the key to use the default of null",
+            )
+            for url in (
+                "http://user:hunter2@collector:4318",
+                "http://hunter2@collector",
+                "https://collector:4318/?token=hunter2",
+                "https://collector:4318?",
+                "https://collector:4318/#hunter2",
+            )
+        ),
+        (
+            'recording:\n  otlp_endpoint: "http://collector:4318\\nX: hunter2"\n',
+            "handoffwatch.yaml:2: recording.otlp_endpoint: must be a URL such as http://127.0.0.1:4318",
+            "remove the key to use the default of null",
+        ),
+        (
+            'ledger:\n  url: "sqlite:///a\\0b.db"\n',
+            "handoffwatch.yaml:2: ledger.url: must name a file in UTF-8, without NUL",
+            "remove the key to use the default of sqlite:///handoffwatch-ledger.db",
+        ),
+        (
+            'ledger:\n  url: "sqlite:///\\ud800.db"\n',
+            "handoffwatch.yaml:2: ledger.url: must name a file in UTF-8, without NUL",
+            "remove the key to use the default of sqlite:///handoffwatch-ledger.db",
         ),
         (
             "ledger:\n  url: [hunter2]\n",
@@ -271,6 +327,12 @@ def test_settings_name_file_line_and_key_when_the_file_is_wrong(
             "unset HANDOFFWATCH_EXPORTER__PORT to use the default of 15470",
         ),
         (
+            "HANDOFFWATCH_LEDGER__URL",
+            "sqlite:///\udcff.db",
+            "HANDOFFWATCH_LEDGER__URL: ledger.url: must name a file in UTF-8, without NUL",
+            "unset HANDOFFWATCH_LEDGER__URL to use the default of sqlite:///handoffwatch-ledger.db",
+        ),
+        (
             "HANDOFFWATCH_CONFIG",
             "missing.yaml",
             "missing.yaml: file: does not exist",
@@ -283,6 +345,23 @@ def test_settings_name_the_variable_when_the_environment_is_wrong(
 ) -> None:
     """What the environment says is corrected in the environment, so the variable is named."""
     assert _errors(None, {variable: value}, tmp_path) == [(message, hint)]
+
+
+@pytest.mark.parametrize("path", ["a\0b.yaml", "\ud800.yaml"])
+def test_settings_are_refused_when_the_path_can_be_none(path: str) -> None:
+    """A path that no system takes is a wrong path, whether it is given to the settings or to the Watch."""
+    with pytest.raises(ConfigError) as caught:
+        Settings.load(path, environ={})
+    assert caught.value.message == "settings: path: must be a text without NUL and lone surrogates"
+    assert caught.value.hint == "give the path of an existing file, by argument or by HANDOFFWATCH_CONFIG"
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:4318", "https://collector", "http://[::1]:4318", "http://collector:4318/otlp/"]
+)
+def test_settings_take_an_endpoint_when_it_is_a_base_url(url: str) -> None:
+    """Scheme and host are enough; port and path may follow."""
+    assert Settings.load(environ={"HANDOFFWATCH_RECORDING__OTLP_ENDPOINT": url}).recording.otlp_endpoint == url
 
 
 def test_settings_blame_the_file_when_another_variable_of_the_section_is_right(tmp_path: Path) -> None:

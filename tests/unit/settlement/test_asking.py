@@ -24,7 +24,7 @@ class Plain:
 
     def verify(self, _: ReadBack, /) -> Verification:
         """Answer, or raise."""
-        if isinstance(self.answer, Exception):
+        if isinstance(self.answer, BaseException):
             raise self.answer
         return self.answer  # type: ignore[return-value]
 
@@ -36,6 +36,18 @@ class Async:
         """Answer."""
         await asyncio.sleep(0)
         return Verification(Effect.PENDING)
+
+
+class Stopping:
+    """Raises what stops a task, a thread or a process, after a turn of the event loop."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    async def verify(self, _: ReadBack, /) -> Verification:
+        """Raise."""
+        await asyncio.sleep(0)
+        raise self.error
 
 
 class Hanging:
@@ -80,6 +92,17 @@ def test_asker_says_what_went_wrong_when_there_is_no_answer(answer: object, mess
     with pytest.raises(VerifierFailed) as caught:
         Asker(timeout_s=10).ask(Plain(answer), QUESTION)
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError(), SystemExit(1), KeyboardInterrupt(), GeneratorExit()])
+@pytest.mark.parametrize("kind", [Plain, Stopping])
+def test_asker_hears_of_it_at_once_when_a_verifier_raises_what_stops_a_program(
+    kind: type[Plain | Stopping], error: BaseException
+) -> None:
+    """It ends the question, not the thread unheard: nobody waits for an answer that cannot come."""
+    with pytest.raises(VerifierFailed) as caught:
+        Asker(timeout_s=60).ask(kind(error), QUESTION)
+    assert str(caught.value) == type(error).__name__
 
 
 def test_asker_goes_on_when_a_verifier_hangs(hanging: Hanging) -> None:

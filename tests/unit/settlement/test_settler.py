@@ -16,6 +16,7 @@ from handoffwatch.errors import LedgerUnavailable
 from handoffwatch.events import EffectSettled, EffectVerified, Event, InternalErrorCaught
 from handoffwatch.ledger import Ledger
 from handoffwatch.outcomes import Claim, OperationKind, ReadBack, Verification, is_sampled
+from handoffwatch.settlement import RecordVerifier
 from handoffwatch.vocabulary import (
     Cause,
     Claimed,
@@ -102,6 +103,19 @@ def test_settler_waits_for_the_window_and_then_settles_when_the_refund_is_missin
     )
     time.advance(1e6)
     assert settler.run_once() == 0
+
+
+@pytest.mark.parametrize("key", [4417, "x" * 300])
+def test_settler_finds_the_record_when_only_the_claim_names_its_key(
+    ledger: Ledger, time: StillClock, key: int | str
+) -> None:
+    """A store keyed by numbers, or by long texts, is asked as the claim stated the key."""
+    events: list[Event] = []
+    records = {key: {"order_id": key, "amount_cents": 3800, "status": "succeeded"}}
+    settler = new_settler(ledger, time, refund_kind(RecordVerifier(by_key=records.get)), emit=events.append)
+    ledger.record_claim("r-1", "refunds", Claim.of("partial", operations=[("refund", key)]))
+    assert settler.run_once() == 1
+    assert results(events) == ["landed"]
 
 
 def test_settler_settles_as_landed_when_a_replica_was_late(ledger: Ledger, time: StillClock, store: Store) -> None:
