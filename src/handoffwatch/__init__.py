@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     )
     from handoffwatch.handoffs.context import HandoffContext
     from handoffwatch.handoffs.contract import Contract
+    from handoffwatch.handoffs.loose import contract_from_function, contract_from_json_schema
+    from handoffwatch.handoffs.own_rules import rule
     from handoffwatch.handoffs.watchdog import Watchdog
     from handoffwatch.runtime.call import Call
     from handoffwatch.runtime.run import Run
@@ -58,6 +60,9 @@ _MODULES = {
     "ToolRejected": "errors",
     "Watch": "runtime.watch",
     "Watchdog": "handoffs.watchdog",
+    "contract_from_function": "handoffs.loose",
+    "contract_from_json_schema": "handoffs.loose",
+    "rule": "handoffs.own_rules",
 }
 
 __all__ = [
@@ -86,6 +91,9 @@ __all__ = [
     "ToolRejected",
     "Watch",
     "Watchdog",
+    "contract_from_function",
+    "contract_from_json_schema",
+    "rule",
 ]
 
 

@@ -313,8 +313,8 @@ CONFIG_RELOAD_TIME: Final = _metric(
     Source.PROCESS,
 )  # fmt: skip
 SELFTEST_TIME: Final = _metric(
-    "watchdog_selftest_last_success_timestamp_seconds", _G, "When every contract last judged its own examples right.",
-    Source.PROCESS,
+    "watchdog_selftest_last_success_timestamp_seconds", _G,
+    "When every contract last judged its own examples right; 0 is never.", Source.PROCESS,
 )  # fmt: skip
 BUILD_INFO: Final = _metric(
     "build_info", _I, "The running version.", Source.PROCESS,

@@ -80,11 +80,21 @@ class Decision(NamedTuple):
         return list(dict.fromkeys(finding.path for finding in self.findings))
 
 
+def reacting(finding: Finding, reaction: Reaction | None) -> Finding:
+    """Return a finding that asks for another reaction; what then blocks is an error, what no longer does a warning."""
+    if reaction is None or reaction is finding.reaction:
+        return finding
+    if reaction is Reaction.BLOCK:
+        worse = SEVERITY_RANK[finding.severity] >= SEVERITY_RANK[Severity.ERROR]
+        return finding._replace(reaction=reaction, severity=finding.severity if worse else Severity.ERROR)
+    return finding._replace(reaction=reaction, severity=Severity.WARNING)
+
+
 def worst_severity(findings: Sequence[Finding]) -> Severity:
     """Return the severity of the worst finding; info when there is none."""
     if not findings:
         return Severity.INFO
-    return max((finding.severity for finding in findings), key=SEVERITY_RANK.__getitem__)
+    return max({finding.severity for finding in findings}, key=SEVERITY_RANK.__getitem__)
 
 
 def verdict_of(findings: Sequence[Finding]) -> Verdict:
@@ -101,7 +111,5 @@ def verdict_of(findings: Sequence[Finding]) -> Verdict:
 
 def is_retryable(findings: Sequence[Finding]) -> bool:
     """Return whether the sender can repair it: something blocks, and nothing that blocks is critical or final."""
-    if not findings:
-        return False
-    blocking = [finding for finding in findings if finding.reaction is Reaction.BLOCK]
-    return bool(blocking) and all(f.retryable and f.severity is not Severity.CRITICAL for f in blocking)
+    blocking = {(f.retryable, f.severity) for f in findings if f.reaction is Reaction.BLOCK}
+    return bool(blocking) and all(retryable and severity is not Severity.CRITICAL for retryable, severity in blocking)

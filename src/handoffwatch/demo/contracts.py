@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from handoffwatch import Contract
 
@@ -16,17 +16,20 @@ CRITICALITY_OF: Final = {PLAN_ROUTE: "critical", WORK_ROUTE: "critical", REVIEW_
 """What a wrong handoff costs on each route: two lead to a payment, one to a sentence."""
 
 
+Text = Annotated[str, Field(min_length=1)]
+
+
 class Task(BaseModel):
     """What the customer wants, and within which limits; it goes all the way."""
 
-    goal: str
-    constraints: list[str]
+    goal: Text
+    constraints: list[str] = Field(min_length=1)
 
 
 class Order(BaseModel):
     """An order that may be refunded."""
 
-    order_id: str
+    order_id: Text
     amount_cents: int
 
 
@@ -35,7 +38,7 @@ class Plan(Contract, version="1", needs_results=True):
 
     task: Task
     results: list[Order]
-    policies: list[str]
+    policies: list[str] = Field(default_factory=list)
 
 
 class Work(Contract, version="1"):
@@ -43,7 +46,7 @@ class Work(Contract, version="1"):
 
     task: Task
     result: str
-    order_id: str
+    order_id: Text
     amount_cents: int
     refund_id: str | None = None
 
@@ -53,9 +56,9 @@ class Review(Contract, version="1"):
 
     task: Task
     result: str
-    order_id: str
+    order_id: Text
     amount_cents: int
-    checked: list[str]
+    checked: list[str] = Field(min_length=1)
 
 
 class RefundReceipt(BaseModel):

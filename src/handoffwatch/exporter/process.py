@@ -74,6 +74,7 @@ def serve(options: ServeOptions, *, say: Say) -> None:
         parts.start("server", lambda: server.run(sockets=[listener]))
         if served.app is not None:
             parts.start("settler", lambda: _settle(served, parts.stop))
+            served.watch.start_selftest()
         say(f"listening on {_url(address, listener)}{_exposure(listener)}")
         parts.stop.wait()
     say("draining")

@@ -13,6 +13,8 @@ from typing import Any, Final
 from pydantic import BaseModel
 from pydantic_core import SchemaValidator
 
+from handoffwatch.values.json_text import INTEGER_MAX
+
 _KINDS: Final = frozenset(
     {"model", "model-fields", "model-field", "default", "nullable", "union", "tagged-union", "literal",
      "str", "int", "float", "bool", "none", "list", "dict"}
@@ -27,24 +29,31 @@ _OPAQUE: Final = frozenset({"metadata", "config", "cls", "default", "expected", 
 def closed_validator(model: type[BaseModel]) -> SchemaValidator | None:
     """Return a validator of a closed model; None when the model is open.
 
-    It looks into instances of models too, and refuses NaN and infinities at every depth: it is built anew, because the
-    validators that nested models bring along are less strict.
+    It looks into instances of models too, and refuses NaN, infinities and numbers beyond 2^53-1 at every depth: it is
+    built anew, because the validators that nested models bring along are less strict.
     """
     schema = model.__pydantic_core_schema__
-    if not _is_closed(schema):
+    if not _is_made_of(schema, _KINDS):
         return None
     return SchemaValidator(_strictest(schema), _use_prebuilt=False)
 
 
-def _is_closed(node: object) -> bool:
+def is_tagged(model: type[BaseModel]) -> bool:
+    """Return whether the places of a model's errors may hold names that stand nowhere in what it judged."""
+    return not _is_made_of(model.__pydantic_core_schema__, _KINDS - {"union", "tagged-union"})
+
+
+def _is_made_of(node: object, kinds: frozenset[str]) -> bool:
     if isinstance(node, list | tuple):
-        return all(_is_closed(part) for part in node)
+        return all(_is_made_of(part, kinds) for part in node)
     if not isinstance(node, Mapping):
         return True
     kind = node.get("type")
-    if isinstance(kind, str) and kind not in _KINDS:
+    if isinstance(kind, str) and kind not in kinds:
         return False
-    return all(_is_closed(part) for key, part in node.items() if key not in _OPAQUE)
+    if kind == "dict" and node.get("keys_schema", {}).get("type", "str") != "str":
+        return False
+    return all(_is_made_of(part, kinds) for key, part in node.items() if key not in _OPAQUE)
 
 
 def _strictest(node: Any) -> Any:
@@ -53,4 +62,8 @@ def _strictest(node: Any) -> Any:
     if not isinstance(node, Mapping):
         return node
     changed = {key: part if key in _OPAQUE else _strictest(part) for key, part in node.items()}
-    return changed | _STRICTER.get(node.get("type"), {})
+    kind = node.get("type")
+    if kind in {"int", "float"}:
+        changed["ge"] = max(changed.get("ge", -INTEGER_MAX), -INTEGER_MAX)
+        changed["le"] = min(changed.get("le", INTEGER_MAX), INTEGER_MAX)
+    return changed | _STRICTER.get(kind, {})

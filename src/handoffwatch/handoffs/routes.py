@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from handoffwatch.decision import Finding
 from handoffwatch.errors import RegistrationError
-from handoffwatch.handoffs.contract import CompiledContract, Contract, compile_contract
+from handoffwatch.handoffs.contract import AnyContract, CompiledContract, LooseContract, compile_contract
 from handoffwatch.handoffs.structure import finding
+from handoffwatch.reasons import REASONS
 from handoffwatch.values.names import folded, is_name
-from handoffwatch.vocabulary import Criticality, Mode
+from handoffwatch.vocabulary import Criticality, Mode, Reaction
 
 ARROW: Final = "->"
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A registered route with its contracts by schema version, and the identity path of the newest registered one."""
+    """A registered route.
+
+    Attributes:
+        name: `source->target`.
+        source: The agent that sends.
+        target: The agent that receives.
+        criticality: What a wrong handoff costs.
+        mode: Whether the program obeys the watchdog.
+        contracts: By schema version; none on a route that is declared unchecked.
+        identity: The path whose value the attempts of one handoff share, as the last contract says.
+        reactions: By reason code, where this route reacts otherwise than the code or the contract says.
+    """
 
     name: str
     source: str
@@ -27,6 +40,22 @@ class Route:
     mode: Mode
     contracts: dict[str, CompiledContract]
     identity: tuple[str, ...]
+    reactions: Mapping[str, Reaction]
+
+    @property
+    def is_unchecked(self) -> bool:
+        """Whether everything passes here and counts as bypassed."""
+        return not self.contracts
+
+    @property
+    def codes(self) -> frozenset[tuple[str, Reaction]]:
+        """Every reason code that a handoff of this route can yield, with each reaction that it can have here."""
+        yielded = {(code, reason.reaction) for code, reason in REASONS.items()}
+        for contract in self.contracts.values():
+            yielded |= {(reason.code, reason.reaction) for rule in contract.rules for reason in rule.reasons}
+            if contract.options.deprecated_from is not None:
+                yielded.add(("deprecated_schema_version", Reaction.BLOCK))
+        return frozenset((code, self.reactions.get(code, reaction)) for code, reaction in yielded)
 
 
 class Routes:
@@ -39,12 +68,29 @@ class Routes:
     def __iter__(self) -> Iterator[Route]:
         return iter(self._by_agents.values())
 
-    def add(self, name: str, *, contracts: Iterable[type[Contract]], criticality: Criticality, mode: Mode) -> Route:
+    def add(
+        self,
+        name: str,
+        *,
+        contracts: Iterable[AnyContract],
+        criticality: Criticality,
+        mode: Mode,
+        reactions: Mapping[str, Reaction] | None = None,
+        unchecked: bool = False,
+    ) -> Route:
         """Register the route `source->target` and return it.
 
+        Args:
+            name: The route.
+            contracts: One for each schema version; none when `unchecked`.
+            criticality: What a wrong handoff costs.
+            mode: Whether the program obeys the watchdog.
+            reactions: Reaction by reason code, where this route differs.
+            unchecked: Whether everything passes, and counts as bypassed.
+
         Raises:
-            RegistrationError: The name is not of that form, is taken, or collides with another agent's; no contract;
-                two contracts of one version.
+            RegistrationError: The name is not of that form, is taken, or collides with another agent's; no contract
+                where one is needed; two contracts of one version; a reaction for a code that nobody knows.
         """
         source, target = _agents_of(name)
         if (source, target) in self._by_agents:
@@ -56,19 +102,29 @@ class Routes:
             self._refuse_lookalike(name, agent, self._agents.get(folded(agent)))
         if folded(source) == folded(target):
             self._refuse_lookalike(name, target, source)
-        compiled: dict[str, CompiledContract] = {}
-        for contract in contracts:
-            ready = compile_contract(contract)
-            if ready.version in compiled:
+        compiled = _compiled(name, contracts)
+        if bool(compiled) == unchecked:
+            raise RegistrationError(
+                f"route {name}: contract: must name at least one, unless the route is unchecked",
+                hint="contract=YourContract, or unchecked=True",
+            )
+        identity = tuple(list(compiled.values())[-1].options.identity.split(".")) if compiled else ("task_id",)
+        route = Route(
+            f"{source}{ARROW}{target}", source, target, criticality, mode, compiled, identity, dict(reactions or {})
+        )
+        if "check_failed" in route.reactions:
+            raise RegistrationError(
+                f"route {name}: reactions: check_failed must block, because nothing was proven",
+                hint='use mode="shadow" while a rule is being mended',
+            )
+        known = set(REASONS) | {reason.code for c in compiled.values() for each in c.rules for reason in each.reasons}
+        for code in route.reactions:
+            if code not in known:
+                close = difflib.get_close_matches(code, known, n=1)
                 raise RegistrationError(
-                    f"route {name}: two contracts have the schema version {ready.version}",
-                    hint=f'give one of them another version: class {contract.__name__}(Contract, version="…")',
+                    f"route {name}: reactions: {code} is no reason code of this route",
+                    hint=f"did you mean {close[0]}?" if close else "the codes stand in docs/reasons",
                 )
-            compiled[ready.version] = ready
-        if not compiled:
-            raise RegistrationError(f"route {name}: contract: must name at least one", hint="contract=YourContract")
-        identity = list(compiled.values())[-1].identity
-        route = Route(f"{source}{ARROW}{target}", source, target, criticality, mode, compiled, identity)
         self._by_agents[source, target] = route
         for agent in (source, target):
             self._agents[folded(agent)] = agent
@@ -110,6 +166,23 @@ class Routes:
                 f"route {route}: agent {agent!r} collides with the registered agent {known!r}",
                 hint="spell one agent in one way everywhere; names must differ by more than case, space or punctuation",
             )
+
+
+def _compiled(name: str, contracts: Iterable[AnyContract]) -> dict[str, CompiledContract]:
+    compiled: dict[str, CompiledContract] = {}
+    for contract in contracts:
+        ready = compile_contract(contract)
+        if ready.version in compiled:
+            raise RegistrationError(
+                f"route {name}: two contracts have the schema version {ready.version}",
+                hint=f'give one of them another version: class {_name(contract)}(Contract, version="…")',
+            )
+        compiled[ready.version] = ready
+    return compiled
+
+
+def _name(contract: AnyContract) -> str:
+    return contract.name if isinstance(contract, LooseContract) else contract.__name__
 
 
 def _agents_of(name: str) -> tuple[str, str]:

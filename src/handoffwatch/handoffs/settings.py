@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field
 
-from handoffwatch.values.settings_model import SettingsModel
+from handoffwatch.values.settings_model import Number, SettingsModel
+from handoffwatch.vocabulary import Mode, Reaction
+
+
+class RouteSettings(SettingsModel):
+    """What the file says of one route; it overrides what the code registers."""
+
+    mode: Mode | None = Field(
+        None, strict=False, description="`enforce`, or `shadow` to only count what would have been blocked."
+    )
+    reactions: dict[str, Annotated[Reaction, Field(strict=False)]] = Field(
+        {}, description="Reaction by reason code: block, hold, flag or warn."
+    )
 
 
 class HandoffSettings(SettingsModel):
@@ -12,3 +26,10 @@ class HandoffSettings(SettingsModel):
 
     repairs_max: int = Field(2, ge=0, le=100, description="Repairs of one handoff; 0 stops at the first block.")
     repairs_per_run_max: int = Field(10, ge=0, le=10_000, description="Repairs of all handoffs of one run together.")
+    payload_bytes_max: int = Field(
+        1_048_576, ge=1_024, le=1_073_741_824, description="The largest handoff that is judged, as JSON text."
+    )
+    selftest_every_s: Number = Field(
+        60.0, ge=0, le=86_400, description="Seconds between two self-tests of the contracts; 0 turns them off."
+    )
+    routes: dict[str, RouteSettings] = Field({}, description="By route, such as planner->executor.")

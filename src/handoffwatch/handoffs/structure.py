@@ -9,7 +9,8 @@ from pydantic_core import ErrorDetails, ValidationError
 
 from handoffwatch.decision import Finding
 from handoffwatch.reasons import REASONS
-from handoffwatch.values.json_text import Fault
+from handoffwatch.values.json_text import PLAIN_TYPES, Fault
+from handoffwatch.vocabulary import Reaction, Severity
 
 FINDINGS_MAX: Final = 50
 PATH_CHARACTERS_MAX: Final = 200
@@ -78,57 +79,81 @@ def findings_of_faults(faults: Iterable[Fault]) -> list[Finding]:
     return found
 
 
-def findings_of_error(error: ValidationError, raw: Mapping[str, Any]) -> list[Finding]:
-    """Return a finding for each error of a validator, at most 50. Values and the validator's texts are never quoted."""
-    details = error.errors(include_url=False, include_context=True, include_input=True)
-    found: dict[tuple[str, str], Finding] = {}
-    for detail in details[:FINDINGS_MAX]:
-        code = _code(detail)
-        path = _path(detail["loc"], raw, missing=detail["type"] == "missing")
-        found.setdefault((code, path), finding(code, path, _sentence(code, path, detail)))
-    return list(found.values())
+def findings_of_errors(
+    details: Iterable[ErrorDetails], raw: Mapping[str, Any], *, is_tagged: bool = True
+) -> list[Finding]:
+    """Return a finding for each error of a validator. Values and the validator's texts are never quoted.
+
+    Args:
+        details: What the validator objected to, as `errors_of` gives it.
+        raw: What it judged.
+        is_tagged: Whether its places may hold the names of union members, which stand nowhere in the handoff.
+    """
+    found: list[Finding] = []
+    above: tuple[str | int, ...] = ()
+    above_text = ""
+    for detail in details:
+        kind, place, value = detail["type"], detail["loc"], detail["input"]
+        if is_tagged:
+            path = _path(place, raw, missing=kind == "missing")
+        else:
+            if place[:-1] != above:
+                above = place[:-1]
+                above_text = "".join([f"{part}." for part in above])
+            path = f"{above_text}{place[-1]}" if place else ""
+        if not path.isprintable() or len(path) > PATH_CHARACTERS_MAX or not path:
+            path = dotted([path])
+        code, tail, reaction, severity, retryable = _OBJECTIONS.get((kind, type(value))) or _objection(
+            kind, place, value
+        )
+        found.append(Finding(code, path, path + tail, reaction, severity, retryable, "validate"))
+    return list(dict.fromkeys(found)) if is_tagged else found
 
 
-def _code(detail: ErrorDetails) -> str:
-    kind = detail["type"]
+def errors_of(error: ValidationError) -> list[ErrorDetails]:
+    """Return what a validator objected to, at most 50, with the values it saw: they are looked at, never passed on."""
+    return error.errors(include_url=False, include_context=False, include_input=True)[:FINDINGS_MAX]
+
+
+_Objection = tuple[str, str, Reaction, Severity, bool]
+"""Code, the sentence after the path, and what the code's reason says of reaction, severity and retryability."""
+
+_OBJECTIONS: Final[dict[tuple[str, type], _Objection]] = {}
+"""By the validator's word and the type of the value, for those that no value can change."""
+
+
+def _objection(kind: str, place: tuple[str | int, ...], value: object) -> _Objection:
+    """Return what an error comes to."""
+    code, tail = _named(kind, place, value)
+    reason = REASONS[code]
+    objection = code, tail, reason.reaction, reason.severity, reason.retryable
+    if code in _FIXED and type(value) in PLAIN_TYPES:
+        _OBJECTIONS[kind, type(value)] = objection
+    return objection
+
+
+_FIXED: Final = frozenset({"missing_field", "unknown_field", "non_finite_number", "null_field", "type_mismatch"})
+
+
+def _named(kind: str, place: tuple[str | int, ...], value: object) -> tuple[str, str]:
     if kind == "missing":
-        return "missing_field"
+        return "missing_field", " must be there"
     if kind == "extra_forbidden":
-        return "unknown_field"
+        return "unknown_field", " is not a field of the contract: remove it or correct its name"
     if kind == "finite_number":
-        return "non_finite_number"
-    if detail["input"] is None:
-        return "null_field"
-    if kind == "string_too_short" and detail["input"] == "":
-        return "empty_field"
-    if kind == "too_short" and detail.get("ctx", {}).get("actual_length") == 0:
-        return "empty_field"
-    if kind == "literal_error" and detail["loc"] == ("status",):
-        return "unknown_status"
-    if kind in _EXPECTED and kind not in {"literal_error", "enum"}:
-        return "type_mismatch"
-    return "bad_format"
-
-
-def _sentence(code: str, path: str, detail: ErrorDetails) -> str:
-    if code == "missing_field":
-        return f"{path} must be there"
-    if code == "unknown_field":
-        return f"{path} is not a field of the contract: remove it or correct its name"
-    if code == "null_field":
-        return f"{path} must have a value, and is null"
-    if code == "empty_field":
-        return f"{path} must not be empty"
-    if code == "non_finite_number":
-        return f"{path} must be a finite number"
-    if code == "unknown_status":
-        return "status must be one of ready, completed, failed"
-    expected = _EXPECTED.get(detail["type"])
-    if code == "type_mismatch":
-        return f"{path} must be {expected}, and is {kind_of(detail['input'])}"
-    if expected is not None:
-        return f"{path} must be {expected}"
-    return f"{path} must satisfy the contract ({detail['type']})"
+        return "non_finite_number", " must be a finite number"
+    if value is None:
+        return "null_field", " must have a value, and is null"
+    if kind in {"string_too_short", "too_short"} and isinstance(value, str | list | dict) and not value:
+        return "empty_field", " must not be empty"
+    if kind == "literal_error" and place == ("status",):
+        return "unknown_status", " must be one of ready, completed, failed"
+    expected = _EXPECTED.get(kind)
+    if expected is None:
+        return "bad_format", f" must satisfy the contract ({kind})"
+    if kind in {"literal_error", "enum"}:
+        return "bad_format", f" must be {expected}"
+    return "type_mismatch", f" must be {expected}, and is {kind_of(value)}"
 
 
 def _path(loc: tuple[str | int, ...], raw: Mapping[str, Any], *, missing: bool) -> str:

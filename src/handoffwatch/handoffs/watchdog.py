@@ -6,21 +6,22 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from pydantic_core import ValidationError
+from pydantic import ValidationError
 
 from handoffwatch.clock import Clock
-from handoffwatch.decision import Decision, Finding, is_retryable, verdict_of, worst_severity
+from handoffwatch.decision import Decision, Finding, is_retryable, reacting, verdict_of, worst_severity
 from handoffwatch.handoffs.context import NO_CONTEXT, HandoffContext
 from handoffwatch.handoffs.contract import CompiledContract, compile_envelope
+from handoffwatch.handoffs.examination import examine_dict, examine_text, name_errors
 from handoffwatch.handoffs.reading import PAYLOAD_BYTES_MAX, read_handoff
 from handoffwatch.handoffs.routes import Route, Routes
-from handoffwatch.handoffs.rules import judge_completeness, judge_identity, skipped_rules
-from handoffwatch.handoffs.structure import finding, findings_of_error, kind_of
-from handoffwatch.values.json_text import decode, encode, is_encodable
-from handoffwatch.vocabulary import OTHER, Mode, Verdict
+from handoffwatch.handoffs.rules import judge_demands, judge_identity, skipped_rules
+from handoffwatch.handoffs.structure import errors_of, finding, kind_of
+from handoffwatch.handoffs.truncation import judge_truncation
+from handoffwatch.values.json_text import INTEGER_MAX, PLAIN_TYPES, decode, encode, is_encodable
+from handoffwatch.vocabulary import OTHER, Mode, Severity, Verdict
 
 _NO_ID: Final = (None, "")
-_PASSING: Final = (Verdict.ALLOWED, Verdict.WARNED)
 
 
 class Watchdog:
@@ -33,10 +34,19 @@ class Watchdog:
         routes: The registered routes.
         clock: Times the check.
         new_id: Makes the id of a handoff that has none.
+        payload_bytes_max: The largest handoff that is judged, as JSON text.
     """
 
-    def __init__(self, routes: Routes, *, clock: Clock, new_id: Callable[[], str] = lambda: uuid.uuid4().hex) -> None:
+    def __init__(
+        self,
+        routes: Routes,
+        *,
+        clock: Clock,
+        new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
+        payload_bytes_max: int = PAYLOAD_BYTES_MAX,
+    ) -> None:
         self.routes = routes
+        self._bytes_max = payload_bytes_max
         self._clock = clock
         self._new_id = new_id
         self._envelope = compile_envelope()
@@ -66,69 +76,117 @@ class Watchdog:
         try:
             if context is not None and known is not context:
                 raise TypeError("the context must be a HandoffContext")
+            now_unix_s = self._clock.wall_s()
             if type(raw) is dict:
-                quick = self._quick(raw, expected_source, expected_target, known, started_s)
+                quick = self._quick(raw, expected_source, expected_target, known, now_unix_s, started_s)
                 if quick is not None:
                     return quick
             findings: list[Finding] = []
-            received, received_text = read_handoff(raw, findings)
+            received, received_text = read_handoff(raw, findings, bytes_max=self._bytes_max)
             handoff, text = self._identified(received, received_text, known, findings)
             handoff_id = self._id_of(handoff, known)
             route = self.routes.resolve(
                 expected_source or handoff.get("source_agent"), expected_target or handoff.get("target_agent"), findings
             )
+            if route is not None and route.is_unchecked:
+                passed = decode(received_text) if received_text else None
+                return self._decide([], passed, handoff_id, route, "", known.attempt, ("contract",), (), started_s)
             contract = self._contract(handoff, route, findings)
             judge_identity(
                 findings, handoff, expected_source=expected_source, expected_target=expected_target, context=known
             )
-            normalized = self._validate(handoff, text, contract, known, findings)
-            if route is not None and route.mode is Mode.SHADOW:
-                normalized = decode(received_text) if received_text else None
+            judge_truncation(findings, handoff, raw_text_ended=True)
+            normalized, coerced = examine_text(findings, handoff, text, contract, context=known, now_unix_s=now_unix_s)
+            if normalized is not None:
+                _fill(normalized, known)
+            if route is not None:
+                if route.reactions:
+                    findings = [reacting(item, route.reactions.get(item.code)) for item in findings]
+                if route.mode is Mode.SHADOW or normalized is None:
+                    normalized = decode(received_text) if received_text else None
+            skipped = skipped_rules(handoff, contract, known)
             return self._decide(
-                findings,
-                normalized,
-                handoff_id,
-                route,
-                contract.version,
-                known.attempt,
-                skipped_rules(handoff, known),
-                started_s,
+                findings, normalized, handoff_id, route, contract.version, known.attempt, skipped, coerced, started_s
             )
         except Exception as error:  # noqa: BLE001 - our own fault fails closed; recording counts it by its code
             failed = finding("check_failed", "$", f"a check raised {kind_of(error)}, so nothing was proven")
-            return self._decide([failed], None, handoff_id or self._id(known), route, "", known.attempt, (), started_s)
+            own_id = handoff_id or self._id(known)
+            return self._decide([failed], None, own_id, route, "", known.attempt, (), (), started_s)
 
     def _quick(
-        self, raw: dict[str, Any], source: str | None, target: str | None, context: HandoffContext, started_s: float
+        self,
+        raw: dict[str, Any],
+        source: str | None,
+        target: str | None,
+        context: HandoffContext,
+        now_unix_s: float,
+        started_s: float,
     ) -> Decision | None:
-        """Return the decision about a handoff that has nothing wrong; None when it must be looked at with care."""
+        """Return the decision about a dict of plain values; None when it must be looked at with care."""
         sent_from, sent_to = raw.get("source_agent"), raw.get("target_agent")
         version, handoff_id = raw.get("schema_version"), raw.get("handoff_id")
-        if not type(sent_from) is type(sent_to) is type(version) is type(handoff_id) is str:
+        if not type(sent_from) is type(sent_to) is type(version) is type(handoff_id) is str or not handoff_id:
             return None
         route = self.routes.find(sent_from, sent_to)
         if route is None or route.mode is Mode.SHADOW:
             return None
         contract = route.contracts.get(version)
-        if contract is None or contract.closed is None:
-            return None
-        try:
-            model = contract.closed.validate_python(raw, strict=True, extra="forbid")
-            normalized = contract.serializer.to_python(model, mode="json")
-            text = encode(normalized)
-        except Exception:  # noqa: BLE001 - whatever it is, the careful way meets it again and names it
-            return None
-        if len(text) > PAYLOAD_BYTES_MAX:
+        if contract is None or (contract.failed is not None and raw.get("status") == "failed"):
             return None
         findings: list[Finding] = []
+        try:
+            normalized = examine_dict(findings, raw, contract, context=context, now_unix_s=now_unix_s)
+            if (
+                normalized is None
+                or normalized["finish_reason"] is not None
+                or len(encode(normalized)) > self._bytes_max
+            ):
+                return None
+        except ValidationError as error:
+            return self._refused(raw, error, route, contract, source, target, context, now_unix_s, started_s)
+        except Exception:  # noqa: BLE001 - whatever it is, the careful way meets it again and names it
+            return None
         judge_identity(findings, normalized, expected_source=source, expected_target=target, context=context)
-        judge_completeness(findings, normalized, contract)
         if findings:
             return None
-        skipped = skipped_rules(normalized, context)
+        skipped = skipped_rules(normalized, contract, context)
         _fill(normalized, context)
         return self._decide(
-            findings, normalized, handoff_id, route, contract.version, context.attempt, skipped, started_s
+            findings, normalized, handoff_id, route, contract.version, context.attempt, skipped, (), started_s
+        )
+
+    def _refused(
+        self,
+        raw: dict[str, Any],
+        error: ValidationError,
+        route: Route,
+        contract: CompiledContract,
+        source: str | None,
+        target: str | None,
+        context: HandoffContext,
+        now_unix_s: float,
+        started_s: float,
+    ) -> Decision | None:
+        """Return the decision about a dict whose shape is wrong; None when what is wrong is no plain value."""
+        details = errors_of(error)
+        if contract.options.lax or not PLAIN_TYPES.issuperset([type(detail["input"]) for detail in details]):
+            return None
+        if any(_is_bent(detail["input"]) for detail in details):
+            return None
+        handoff = {name: raw.get(name) for name in raw if type(raw[name]) in PLAIN_TYPES}
+        findings: list[Finding] = []
+        judge_identity(findings, handoff, expected_source=source, expected_target=target, context=context)
+        judge_truncation(findings, handoff, raw_text_ended=True)
+        name_errors(findings, handoff, details, contract)
+        judge_demands(findings, handoff, contract, context=context, now_unix_s=now_unix_s)
+        if route.reactions:
+            findings = [reacting(item, route.reactions.get(item.code)) for item in findings]
+            if verdict_of(findings) is Verdict.WARNED:
+                return None
+        skipped = skipped_rules(handoff, contract, context)
+        handoff_id = self._id_of(handoff, context)
+        return self._decide(
+            findings, None, handoff_id, route, contract.version, context.attempt, skipped, (), started_s
         )
 
     def _identified(
@@ -161,37 +219,13 @@ class Watchdog:
             return self._envelope
         version = handoff.get("schema_version")
         contract = route.contracts.get(version) if isinstance(version, str) else None
-        if contract is not None:
-            return contract
-        if isinstance(version, str) and version:
+        if contract is None and isinstance(version, str) and version:
             sentence = f"schema_version must be one of {', '.join(sorted(route.contracts))}"
             findings.append(finding("unknown_schema_version", "schema_version", sentence))
             return self._envelope
-        return next(iter(route.contracts.values())) if len(route.contracts) == 1 else self._envelope
-
-    @staticmethod
-    def _validate(
-        handoff: Mapping[str, Any],
-        text: bytes,
-        contract: CompiledContract,
-        context: HandoffContext,
-        findings: list[Finding],
-    ) -> dict[str, Any] | None:
-        """Return the normalised handoff with the context filled in, or None; a gap that a rule names counts once."""
-        complete: list[Finding] = []
-        judge_completeness(complete, handoff, contract)
-        normalized: dict[str, Any] | None = None
-        if text:
-            try:
-                model = contract.validator.validate_json(text, strict=True, extra="forbid")
-            except ValidationError as error:
-                named = {item.path for item in complete}
-                findings += [item for item in findings_of_error(error, handoff) if item.path not in named]
-            else:
-                normalized = contract.serializer.to_python(model, mode="json")
-                _fill(normalized, context)
-        findings += complete
-        return normalized
+        if contract is None:
+            contract = next(iter(route.contracts.values())) if len(route.contracts) == 1 else self._envelope
+        return contract.failed if contract.failed is not None and handoff.get("status") == "failed" else contract
 
     def _decide(
         self,
@@ -202,29 +236,29 @@ class Watchdog:
         version: str,
         attempt: int,
         skipped: tuple[str, ...],
+        coerced: tuple[str, ...],
         started_s: float,
     ) -> Decision:
-        mode = route.mode if route is not None else Mode.ENFORCE
-        name = route.name if route is not None else OTHER
-        verdict = verdict_of(findings)
-        allowed = verdict in _PASSING or mode is Mode.SHADOW
+        name, mode = (route.name, route.mode) if route is not None else (OTHER, Mode.ENFORCE)
+        if not findings:
+            return Decision(
+                True, [], Severity.INFO, False, handoff_id, normalized, Verdict.ALLOWED, (), name, version or OTHER,
+                attempt, mode, skipped, coerced, self._clock.monotonic_s() - started_s,
+            )  # fmt: skip
+        codes = dict.fromkeys([item.code for item in findings])
+        kinds = tuple({(item.reaction, item.severity, item.retryable): item for item in findings}.values())
+        verdict = verdict_of(kinds)
+        allowed = verdict is Verdict.WARNED or mode is Mode.SHADOW
         return Decision(
-            allowed,
-            list(dict.fromkeys([item.code for item in findings])) if findings else [],
-            worst_severity(findings),
-            is_retryable(findings),
-            handoff_id,
-            normalized if allowed else None,
-            verdict,
-            tuple(findings),
-            name,
-            version or OTHER,
-            attempt,
-            mode,
-            skipped,
-            (),
-            self._clock.monotonic_s() - started_s,
-        )
+            allowed, list(codes), worst_severity(kinds), is_retryable(kinds), handoff_id,
+            normalized if allowed else None, verdict, tuple(findings), name, version or OTHER,
+            attempt, mode, skipped, coerced, self._clock.monotonic_s() - started_s,
+        )  # fmt: skip
+
+
+def _is_bent(value: object) -> bool:
+    """Return whether a number would be another one for a reader of JSON: `survey` names it."""
+    return type(value) in (int, float) and not -INTEGER_MAX <= value <= INTEGER_MAX  # type: ignore[operator]
 
 
 def _fill(normalized: dict[str, Any], context: HandoffContext) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from handoffwatch import catalogue as c
@@ -16,6 +17,7 @@ from handoffwatch.vocabulary import (
     Check,
     Criticality,
     Mode,
+    Reaction,
     RunOutcome,
     Safety,
     ToolsNeed,
@@ -37,22 +39,39 @@ def bear_process(book: Book, *, release: str, semconv: str) -> None:
         for label in metric.labels:
             if isinstance(label.values, Registered):
                 book.bear(c.LABEL_OVERFLOW, {"metric": metric.name, "label": label.name})
-    _bear_handoffs(book, OTHER, OTHER, OTHER, OTHER, mode=Mode.ENFORCE)
+    codes = [(code, reason.reaction) for code, reason in REASONS.items()]
+    _bear_handoffs(book, OTHER, OTHER, OTHER, OTHER, mode=Mode.ENFORCE, codes=codes)
     _bear_all(book, frozenset({Registered.TOOL}), {"tool": OTHER})
     _bear_tool_codes(book, OTHER, Safety.UNSAFE)
 
 
 def bear_route(
-    book: Book, name: str, source: str, target: str, *, versions: list[str], mode: Mode, criticality: Criticality
+    book: Book,
+    name: str,
+    source: str,
+    target: str,
+    *,
+    versions: list[str],
+    mode: Mode,
+    criticality: Criticality,
+    codes: Collection[tuple[str, Reaction]],
 ) -> None:
-    """Bear the series of a route, for each of its schema versions and for an unknown one."""
+    """Bear the series of a route, for each of its schema versions and for an unknown one.
+
+    `codes` are the reason codes that its handoffs can yield, with each reaction they can have. An unchecked route has
+    no versions.
+    """
+    book.register(Registered.REASON, *(code for code, _ in codes))
     book.register(Registered.ROUTE, name)
     book.register(Registered.AGENT, source, target)
     book.register(Registered.SCHEMA_VERSION, *versions)
     book.register(Registered.NAME, name)
     book.set(c.HANDOFF_ROUTE_INFO, (name, source, target, mode, criticality), 1)
     for version in (*versions, OTHER):
-        _bear_handoffs(book, name, source, target, version, mode=mode)
+        _bear_handoffs(book, name, source, target, version, mode=mode, codes=codes)
+    if not versions:
+        book.register(Registered.NAME, name)
+        book.bear(c.CHECKS_BYPASSED, {"check": Check.CONTRACT, "name": name, "cause": BypassCause.UNCHECKED})
 
 
 def bear_workflow(book: Book, name: str, *, tools: ToolsNeed) -> None:
@@ -88,11 +107,20 @@ def _bear_all(book: Book, kinds: frozenset[Registered], known: dict[str, str]) -
             book.bear(metric, known)
 
 
-def _bear_handoffs(book: Book, route: str, source: str, target: str, version: str, *, mode: Mode) -> None:
+def _bear_handoffs(
+    book: Book,
+    route: str,
+    source: str,
+    target: str,
+    version: str,
+    *,
+    mode: Mode,
+    codes: Collection[tuple[str, Reaction]],
+) -> None:
     known = {"route": route, "source_agent": source, "target_agent": target, "schema_version": version}
     _bear_all(book, _H, known)
-    for reason in REASONS.values():
-        book.bear(c.HANDOFF_FINDINGS, {**known, "mode": mode, "reason": reason.code, "reaction": reason.reaction})
+    for code, reaction in codes:
+        book.bear(c.HANDOFF_FINDINGS, {**known, "mode": mode, "reason": code, "reaction": reaction})
 
 
 def _bear_tool_codes(book: Book, name: str, safety: Safety) -> None:

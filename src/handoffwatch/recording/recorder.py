@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+from collections.abc import Collection
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from handoffwatch.recording.book import Book
 from handoffwatch.recording.logs import log, log_unknown
 from handoffwatch.recording.samples import FED, FEEDERS
 from handoffwatch.recording.spans import ATTRIBUTES, CHECKS, SEMCONV, Attributes, clean, error_type, is_worth_a_span
-from handoffwatch.vocabulary import Component, Criticality, DropCause, Mode, Safety, Signal, ToolsNeed
+from handoffwatch.vocabulary import Component, Criticality, DropCause, Mode, Reaction, Safety, Signal, ToolsNeed
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -145,10 +146,20 @@ class Recorder:
             self._failed(error)
 
     def register_route(
-        self, name: str, source: str, target: str, *, versions: list[str], mode: Mode, criticality: Criticality
+        self,
+        name: str,
+        source: str,
+        target: str,
+        *,
+        versions: list[str],
+        mode: Mode,
+        criticality: Criticality,
+        codes: Collection[tuple[str, Reaction]],
     ) -> None:
-        """Bear the series of a route at 0."""
-        births.bear_route(self._book, name, source, target, versions=versions, mode=mode, criticality=criticality)
+        """Bear the series of a route at 0; `codes` are those that its handoffs can yield, with their reactions."""
+        births.bear_route(
+            self._book, name, source, target, versions=versions, mode=mode, criticality=criticality, codes=codes
+        )
 
     def register_workflow(self, name: str, *, tools: ToolsNeed) -> None:
         """Bear the series of a workflow at 0."""
@@ -161,6 +172,10 @@ class Recorder:
     def register_operation(self, name: str) -> None:
         """Bear the series of an operation at 0."""
         births.bear_operation(self._book, name)
+
+    def selftest_passed(self, unix_s: float) -> None:
+        """Show when every contract last judged its own examples right."""
+        self._book.set(c.SELFTEST_TIME, (), unix_s)
 
     def close_spans(self) -> None:
         """Send the spans that wait, within the configured exit time. Only a provider of our own is shut down."""

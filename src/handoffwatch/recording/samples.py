@@ -142,6 +142,7 @@ FED_BY_PROCESS: Final = (
     c.RUNS_IN_PROGRESS,
     c.TELEMETRY_DROPPED,
     c.LABEL_OVERFLOW,
+    c.SELFTEST_TIME,
     c.BUILD_INFO,
 )
 """The metrics that the state of the process feeds."""

@@ -14,7 +14,15 @@ from opentelemetry import trace
 
 from handoffwatch.catalogue import TOOL_CALLS
 from handoffwatch.errors import Stopped
-from handoffwatch.events import GuardChecked, HandoffEnded, HandoffInspected, InternalErrorCaught, RunEnded, RunStarted
+from handoffwatch.events import (
+    CheckBypassed,
+    GuardChecked,
+    HandoffEnded,
+    HandoffInspected,
+    InternalErrorCaught,
+    RunEnded,
+    RunStarted,
+)
 from handoffwatch.handoffs.context import HandoffContext
 from handoffwatch.outcomes.claim import Claim
 from handoffwatch.recording.spans import INVOKE_WORKFLOW, OPERATION_NAME, RUN_ID, WORKFLOW_NAME, clean
@@ -30,6 +38,8 @@ from handoffwatch.tools.guard import refusal_reason
 from handoffwatch.vocabulary import (
     OTHER,
     Action,
+    BypassCause,
+    Check,
     Claimed,
     Component,
     HandoffOutcome,
@@ -122,6 +132,9 @@ class Run:
             unknown = decision.route == OTHER
             crossing.labels = _ALL_OTHER if unknown else (decision.route, source, target, decision.schema_version)
             self._inspected = True
+            if decision.skipped == ("contract",):
+                bypassed = CheckBypassed(Check.CONTRACT, decision.route, BypassCause.UNCHECKED)
+                self._recorder.emit(bypassed, within=self.scope)
             if "check_failed" in decision.reasons:
                 self._recorder.emit(InternalErrorCaught(Component.WATCHDOG, "check_failed"))
             if action in (Action.STOP, Action.HOLD):

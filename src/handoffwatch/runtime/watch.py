@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import functools
 import inspect
 import threading
 import uuid
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,17 +21,18 @@ from handoffwatch.errors import LedgerUnavailable, RegistrationError
 from handoffwatch.runtime.registrations import Registrations, Workflow, member, named
 from handoffwatch.runtime.tool_functions import is_async, refuse_async_rule, refuse_uncallable
 from handoffwatch.values.names import is_id
-from handoffwatch.vocabulary import OTHER, Criticality, Mode, Safety, ToolsNeed
+from handoffwatch.vocabulary import OTHER, Criticality, Mode, Reaction, Safety, ToolsNeed
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
     from pydantic import BaseModel
 
-    from handoffwatch.handoffs.contract import Contract
+    from handoffwatch.handoffs.contract import AnyContract
     from handoffwatch.ledger.ledger import Ledger
     from handoffwatch.outcomes.verification import Verifier
     from handoffwatch.runtime.metrics_server import MetricsServer
     from handoffwatch.runtime.run import Run
+    from handoffwatch.runtime.selftest import SelfTester
     from handoffwatch.runtime.settings import Settings
     from handoffwatch.settlement.settler import Settler
     from handoffwatch.tools.success import SuccessRule
@@ -88,10 +90,12 @@ class Watch:
             settings=self.settings.recording,
         )
         self.registrations = Registrations()
-        self.watchdog = Watchdog(Routes(), clock=self.clock)
+        self.watchdog = Watchdog(Routes(), clock=self.clock, payload_bytes_max=self.settings.handoffs.payload_bytes_max)
         self.current_run: ContextVar[Run | None] = ContextVar("handoffwatch_run", default=None)
         self._runs: weakref.WeakValueDictionary[str, Run] = weakref.WeakValueDictionary()
+        self._routes_checked = False
         self._ledger: Ledger | None = None
+        self._selftest: SelfTester | None = None
         self._lock = threading.RLock()
 
     # registration
@@ -130,29 +134,39 @@ class Watch:
         self,
         name: str,
         *,
-        contract: type[Contract] | Sequence[type[Contract]],
+        contract: AnyContract | Sequence[AnyContract] = (),
         criticality: str = "routine",
         mode: str = "enforce",
+        reactions: Mapping[str, str] | None = None,
+        unchecked: bool = False,
     ) -> None:
         """Register a route between two agents, with the contract that its receiver owns.
 
         Args:
             name: `source->target`.
-            contract: One contract class, or one for each schema version.
+            contract: One contract, or one for each schema version.
             criticality: `critical` or `routine`.
-            mode: `enforce`, or `shadow` to only count what would have been blocked.
+            mode: `enforce`, or `shadow` to only count what would have been blocked; the settings override it.
+            reactions: By reason code: `block`, `hold`, `flag` or `warn`, where this route reacts otherwise than the
+                code or the contract says; the settings override them.
+            unchecked: Whether everything passes without a contract, and counts as bypassed.
 
         Raises:
             RegistrationError: The route is registered, its names collide with others, two contracts have one version,
-                or a value is outside its set.
+                no contract is given where one is needed, or a value is outside its set.
         """
+        from handoffwatch.handoffs.settings import RouteSettings
+
         where = named("route", name)
-        contracts = contract if isinstance(contract, Sequence) else (contract,)
+        settings = self.settings.handoffs.routes.get(name, RouteSettings())
+        wanted = {code: member(where, f"reactions: {code}", each, Reaction) for code, each in (reactions or {}).items()}
         route = self.watchdog.routes.add(
             name,
-            contracts=contracts,
+            contracts=contract if isinstance(contract, Sequence) else (contract,),
             criticality=member(where, "criticality", criticality, Criticality),
-            mode=member(where, "mode", mode, Mode),
+            mode=settings.mode or member(where, "mode", mode, Mode),
+            reactions=wanted | settings.reactions,
+            unchecked=unchecked,
         )
         self.recorder.register_route(
             route.name,
@@ -161,6 +175,7 @@ class Watch:
             versions=list(route.contracts),
             mode=route.mode,
             criticality=route.criticality,
+            codes=route.codes,
         )
 
     def operation(
@@ -295,7 +310,8 @@ class Watch:
             context_version: The version of the state that handoffs must rest on.
 
         Raises:
-            RegistrationError: The workflow is not registered, or an id is no text that can be stored.
+            RegistrationError: The workflow is not registered, an id is no text that can be stored, or the settings
+                name a route that is not registered.
         """
         from handoffwatch.runtime.run import Run
 
@@ -304,6 +320,7 @@ class Watch:
             raise RegistrationError(
                 f"workflow {workflow!r}: is not registered", hint=f"call watch.workflow({workflow!r}) at start"
             )
+        self._check_route_settings()
         for name, text in (("run_id", run_id), ("task_id", task_id)):
             if text is not None and not is_id(text):
                 raise RegistrationError(
@@ -353,15 +370,50 @@ class Watch:
     def serve_metrics(self, *, port: int = 0, address: str = "127.0.0.1") -> MetricsServer:
         """Serve `/metrics` from this process in a background thread; port 0 takes a free one.
 
+        The self-test starts with it, as the settings say: whoever shows the gauge also moves it.
+
         Raises:
             ConfigError: The port is taken, or address or port is none.
         """
         from handoffwatch.runtime.metrics_server import MetricsServer
 
-        return MetricsServer(self.registry, port=port, address=address)
+        server = MetricsServer(self.registry, port=port, address=address)
+        self.start_selftest()
+        return server
+
+    def start_selftest(self, *, every_s: float | None = None) -> None:
+        """Judge a known-good and a known-bad handoff by every registered contract, now and again, until `close`.
+
+        It runs in a daemon thread, one for a Watch however often it is started, that also ends with the Watch. A
+        contract gives its good payload as `good_example`; else one is derived from its fields. Rules of the contracts
+        are called with both handoffs.
+
+        Args:
+            every_s: Seconds between two rounds; None takes the setting `handoffs.selftest_every_s`. 0 starts nothing.
+
+        Raises:
+            RegistrationError: The seconds are below 0, above a day, or no number.
+        """
+        from handoffwatch.runtime.selftest import SelfTester
+
+        wait_s = self.settings.handoffs.selftest_every_s if every_s is None else every_s
+        if not 0 <= wait_s <= 86_400:
+            raise RegistrationError(
+                f"self-test: every_s: must be 0 to 86400 seconds, got {wait_s}",
+                hint="leave it out to use handoffs.selftest_every_s",
+            )
+        with self._lock:
+            if self._selftest is None and wait_s > 0:
+                self._selftest = SelfTester(self.watchdog, self.recorder, self.clock)
+                self._selftest.start(every_s=wait_s)
+                weakref.finalize(self, self._selftest.stop.set).atexit = False
 
     def close(self) -> None:
-        """Send the spans that wait, within the configured time, and close the ledger."""
+        """End the self-test, send the spans that wait, within the configured time, and close the ledger."""
+        with self._lock:
+            selftest, self._selftest = self._selftest, None
+        if selftest is not None:
+            selftest.close()
         self.recorder.close_spans()
         with self._lock:
             if self._ledger is not None:
@@ -374,6 +426,22 @@ class Watch:
         from handoffwatch.tools.tool import Tool
 
         return Tool(OTHER, Safety.UNSAFE, None, RetryPolicy(), None)
+
+    def _check_route_settings(self) -> None:
+        """Refuse settings of a route that nobody registered: a line that does nothing would hide a route in shadow."""
+        if self._routes_checked:
+            return
+        known = {route.name for route in self.watchdog.routes}
+        for name in self.settings.handoffs.routes:
+            if name not in known:
+                close = difflib.get_close_matches(name, known, n=1)
+                raise RegistrationError(
+                    f"settings: handoffs.routes: {name}: no route of this name is registered",
+                    hint=f"did you mean {close[0]}?"
+                    if close
+                    else "register it with watch.route(…), or remove the line",
+                )
+        self._routes_checked = True
 
     def _register_tool(self, tool: Tool) -> None:
         self.registrations.add_tool(tool)

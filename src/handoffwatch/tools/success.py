@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Callable
 
 from handoffwatch.tools.classification import classify_status, retry_after_of, status_of
 from handoffwatch.tools.failure import Failure
+from handoffwatch.values.result_flags import says_it_failed
 from handoffwatch.vocabulary import FailureClass, Safety, ToolCode
 
 SuccessRule = Callable[[object], "bool | FailureClass"]
 """A tool's own rule: True succeeds, False fails with the default class, a failure class fails with that class."""
-
-_ERROR_FLAGS: Final = ("isError", "is_error")
-_OK_FLAGS: Final = ("ok", "success")
 
 
 def judge_result(value: object, safety: Safety, rule: SuccessRule | None, *, now_s: float = 0.0) -> Failure | None:
@@ -34,21 +31,6 @@ def judge_result(value: object, safety: Safety, rule: SuccessRule | None, *, now
     if status is not None:
         return classify_status(status, safety, retry_after=retry_after_of(value), now_s=now_s)
     return _refused(safety) if says_it_failed(value) else None
-
-
-def says_it_failed(value: object) -> bool:
-    """Return whether a result says of itself that it failed, by a flag; text decides nothing."""
-    if any(getattr(value, flag, None) is True for flag in _ERROR_FLAGS):
-        return True
-    if not isinstance(value, Mapping):
-        return False
-    return (
-        any(value.get(flag) is True for flag in _ERROR_FLAGS)
-        or any(value.get(flag) is False for flag in _OK_FLAGS)
-        or value.get("status") == "error"
-        or set(value) == {"error"}
-        or (isinstance(value.get("errors"), list) and bool(value["errors"]))
-    )
 
 
 def _refused(safety: Safety) -> Failure:

@@ -21,20 +21,29 @@ DEPTH_MAX: Final = 64
 
 FAULTS_MAX: Final = 20
 
-_SCALARS: Final = frozenset({str, int, float, bool, type(None)})
+INTEGER_MAX: Final = 2**53 - 1
+"""The largest integer that every reader of JSON keeps exactly. Source: RFC 8259 section 6."""
+
+PLAIN_TYPES: Final = frozenset({dict, list, str, int, float, bool, type(None)})
+"""The types that JSON has; a value of another type is judged by its JSON text."""
+
+_SCALARS: Final = frozenset({str, bool, type(None)})
 _NATIVE: Final = (datetime.datetime, datetime.date, datetime.time, uuid.UUID)
-_LONG_NUMBER: Final = re.compile(rb"[0-9]{19}")
+_LONG_NUMBER: Final = re.compile(rb"[0-9]{16}")
+_CONSTANT: Final = re.compile(rb"NaN|Infinity")
 
 
 class Shape(enum.Enum):
     """What a value is to the encoder.
 
     PLAIN: dicts, lists and scalars only, so the value and its JSON text say the same. CONVERTIBLE: it may be encoded,
-    and only its JSON text can be judged. TOO_DEEP and TOO_LARGE: it must not be encoded.
+    and only its JSON text can be judged. BENT: it may be encoded, and a number would be another one for its reader.
+    TOO_DEEP and TOO_LARGE: it must not be encoded.
     """
 
     PLAIN = "plain"
     CONVERTIBLE = "convertible"
+    BENT = "bent"
     TOO_DEEP = "too_deep"
     TOO_LARGE = "too_large"
 
@@ -63,7 +72,7 @@ def survey(value: object, *, values_max: int) -> Shape:
     """
     level: Collection[object] = (value,)
     seen = 0
-    plain = True
+    plain, bent = True, False
     for _ in range(DEPTH_MAX + 1):
         below: list[object] = []
         for item in level:
@@ -71,16 +80,20 @@ def survey(value: object, *, values_max: int) -> Shape:
             if kind is dict:
                 item = item.values()  # type: ignore[attr-defined]
             elif kind is not list:
-                plain = plain and kind in _SCALARS
+                bent = bent or (isinstance(item, int | float) and not -INTEGER_MAX <= item <= INTEGER_MAX)
+                plain = plain and kind in PLAIN_TYPES
                 item = tuple(itertools.islice(_values(item), values_max - seen + 1))
             seen += len(item)  # type: ignore[arg-type]
             if seen > values_max:
                 return Shape.TOO_LARGE
             for child in item:  # type: ignore[attr-defined]
-                if type(child) not in _SCALARS:
+                kind = type(child)
+                if kind is int or kind is float:
+                    bent = bent or not -INTEGER_MAX <= child <= INTEGER_MAX
+                elif kind not in _SCALARS:
                     below.append(child)
         if not below:
-            return Shape.PLAIN if plain else Shape.CONVERTIBLE
+            return Shape.BENT if bent else Shape.PLAIN if plain else Shape.CONVERTIBLE
         level = below
     return Shape.TOO_DEEP
 
@@ -97,41 +110,34 @@ def encode(value: object) -> bytes:
     return orjson.dumps(value, default=_plain)
 
 
+def canonical(value: object) -> bytes:
+    """Return the JSON text of a plain value with its keys in order: equal values give equal texts; 1 is not true."""
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+
+
 def decode(text: bytes | str) -> Any:
     """Return the value of a JSON text; integers keep all their digits.
+
+    NaN, Infinity and halves of characters, which some writers let through, are read: `survey` and `encode` refuse them.
 
     Raises:
         TooDeep: The text is nested too deeply.
         ValueError: The text is not one complete JSON value.
     """
+    raw = text.encode() if isinstance(text, str) else text
     try:
-        raw = text.encode() if isinstance(text, str) else text
         if _LONG_NUMBER.search(raw):
-            return json.loads(raw, parse_constant=_no_constant)
-        return orjson.loads(raw)
+            return json.loads(raw)
+        try:
+            return orjson.loads(raw)
+        except ValueError as error:
+            if "depth limit" in str(error) or "recursion" in str(error).lower():
+                raise TooDeep("nested too deeply") from None
+            if "surrogate" in str(error) or _CONSTANT.search(raw):
+                return json.loads(raw)
+            raise
     except RecursionError:
         raise TooDeep("nested too deeply") from None
-    except ValueError as error:
-        if "depth limit" in str(error) or "recursion" in str(error).lower():
-            raise TooDeep("nested too deeply") from None
-        raise
-
-
-def hides_numbers(value: object, text: bytes) -> bool:
-    """Return whether the encoder wrote a NaN or an infinity of a surveyed value as null."""
-    if b"null" not in text:
-        return False
-    level: list[object] = [value]
-    while level:
-        below: list[object] = []
-        for item in level:
-            if isinstance(item, float):
-                if not math.isfinite(item):
-                    return True
-            elif type(item) not in _SCALARS:
-                below += _values(item)
-        level = below
-    return False
 
 
 def find_faults(value: object) -> list[Fault]:
@@ -163,8 +169,10 @@ def find_faults(value: object) -> list[Fault]:
     return faults[:FAULTS_MAX]
 
 
-def _no_constant(name: str) -> object:
-    raise ValueError(f"{name} is no JSON")
+def members_of(value: object) -> dict[object, object] | None:
+    """Return the members of what becomes a JSON object, as they are; None for anything else."""
+    children = None if _is_list(value) else _children(value)
+    return None if children is None else dict(children)
 
 
 def _plain(value: object) -> object:
@@ -202,11 +210,11 @@ def _leaf_fault(item: object) -> str | None:
     if item is None or isinstance(item, bool):
         return None
     if isinstance(item, enum.Enum):
-        return _leaf_fault(item.value) if type(item.value) in _SCALARS else "not_serialisable"
+        return _leaf_fault(item.value) if type(item.value) in PLAIN_TYPES else "not_serialisable"
     if isinstance(item, str):
         return None if is_encodable(item) else "invalid_text"
     if isinstance(item, int):
-        return None if -(2**63) <= item < 2**64 else "unsafe_integer"
+        return None if -INTEGER_MAX <= item <= INTEGER_MAX else "unsafe_integer"
     if isinstance(item, float):
         return None if math.isfinite(item) else "non_finite_number"
     return None if isinstance(item, _NATIVE) else "not_serialisable"
