@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from handoffwatch.cli import case, demo, mixin
+from handoffwatch.cli import case, contracts, demo, inspect, mixin
 from handoffwatch.cli.report import exit_code, report
 from handoffwatch.errors import HandoffwatchError
 
@@ -19,6 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(case.app, name="case")
+app.add_typer(contracts.app, name="contracts")
 app.add_typer(mixin.app, name="mixin")
 
 
@@ -75,6 +76,7 @@ def serve(
 
 
 app.command()(demo.demo)
+app.command("inspect")(inspect.inspect_handoff)
 
 
 @app.command("check-config")

@@ -25,7 +25,7 @@ def render(
         typer.Option(help="YAML file of thresholds, windows, selectors and links; without it, the defaults."),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder that gets dashboards/ and deploy/prometheus/rules/.")] = Path(),
-    docs: Annotated[bool, typer.Option("--docs", help="Also write docs/metrics.md, as this project does.")] = False,
+    docs: Annotated[bool, typer.Option("--docs", help="Also write docs/metrics.md and docs/reasons.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 3 if a file differs.")] = False,
 ) -> None:
     """Write the rules and dashboards, or say which of them are not as they would be written."""

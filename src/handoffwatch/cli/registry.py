@@ -1,0 +1,35 @@
+"""The Watch or Watchdog that an argument names."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import TYPE_CHECKING, Final
+
+from handoffwatch.errors import ConfigError
+
+if TYPE_CHECKING:
+    from handoffwatch.testing.registry import Registry
+
+METAVAR: Final = "MODULE:REGISTRY"
+
+_HINT: Final = "name a Watch or a Watchdog, as in shop.agents:watch, or shop/agents.py:watch"
+
+
+def load_registry(spec: str, *, where: str) -> Registry:
+    """Return the Watch or Watchdog that `module:attribute` or `file.py:attribute` names.
+
+    What its module prints goes to stderr, since stdout is data.
+
+    Raises:
+        ConfigError: There is none of that name, or the module is missing or broken.
+    """
+    from handoffwatch.handoffs.watchdog import Watchdog
+    from handoffwatch.runtime.importing import import_object
+    from handoffwatch.runtime.watch import Watch
+
+    with contextlib.redirect_stdout(sys.stderr):
+        found = import_object(spec, where=where, hint=_HINT, files=True)
+    if not isinstance(found, Watch | Watchdog):
+        raise ConfigError(f"{where}: {spec}: must be a Watch or a Watchdog, got a {type(found).__name__}", hint=_HINT)
+    return found
