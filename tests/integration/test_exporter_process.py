@@ -182,6 +182,30 @@ def test_exporter_passes_promtool_when_its_metrics_are_checked(tmp_path: Path) -
     assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
 
 
+def test_exporter_tests_the_contracts_of_its_app_and_of_none_without_one(tmp_path: Path) -> None:
+    """The gauge says when they last came out right; an exporter of the ledger alone has no contracts, and shows 0."""
+    began_s = time.time()
+    with exporter(
+        tmp_path, "--app", "support.refund_desk_app:watch", environ={"REFUND_DESK": str(tmp_path)}
+    ) as running:
+        _until(lambda: _selftest_s(running) > 0, "a self-test")
+        assert began_s <= _selftest_s(running) <= time.time()
+
+    with exporter(tmp_path) as running:
+        assert _selftest_s(running) == 0
+
+
+def _selftest_s(running: Exporter) -> float:
+    name = "handoffwatch_watchdog_selftest_last_success_timestamp_seconds"
+    (value,) = (
+        sample.value
+        for family in parse_text(running.request("/metrics").body)
+        for sample in family.samples
+        if sample.name == name
+    )
+    return value
+
+
 def test_exporter_is_not_ready_until_its_ledger_can_be_read(tmp_path: Path) -> None:
     """A ledger that is down is said at start and at /-/ready, its series are absent, and it may come back."""
     url = f"sqlite:///{tmp_path}/later/ledger.db"

@@ -139,7 +139,7 @@ def test_good_spans_arrive_when_a_name_among_them_is_broken(receiver: Receiver) 
     """One name with broken Unicode must not cost the other spans of its batch, nor itself."""
     watch = _watch(receiver.endpoint)
 
-    with watch.run("refunds", run_id="\udca0", task_id="t-1") as run:
+    with watch.run("refunds", task_id="t-1") as run:
         run.handoff("planner", "executor", handoff())
         run.handoff("planner", "\udca0", handoff(handoff_id="\udca0"))
     watch.close()

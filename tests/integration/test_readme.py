@@ -31,6 +31,17 @@ def test_readme_code_prints_what_it_says(tmp_path: Path) -> None:
     assert ran.stdout == "".join(_blocks("text"))
 
 
+def test_readme_contract_passes_its_selftest(tmp_path: Path) -> None:
+    """The first contract that a newcomer writes needs no example."""
+    selftest = """
+from handoffwatch.runtime.selftest import SelfTester
+print(SelfTester(watch.watchdog, watch.recorder, watch.clock).run_once())
+"""
+    script = _blocks("python")[0] + selftest
+    ran = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ran.stdout.splitlines()[-1:] == ["True"], ran.stderr
+
+
 def test_readme_first_code_has_twelve_lines() -> None:
     """The first example is as short as it is said to be: twelve statements."""
     first = _blocks("python")[0]

@@ -20,7 +20,7 @@ NEW_ID: Final = "made-for-it"
 CHECK_S: Final = 0.25
 """Seconds that every check takes on the watchdog's clock."""
 
-WITHOUT_CONTEXT: Final = ("foreign_task", "stale_context")
+WITHOUT_CONTEXT: Final = ("foreign_task", "foreign_run", "stale_context", "consumed_handoff")
 """The rules that are skipped when there is no context."""
 
 
@@ -45,7 +45,7 @@ class Transfer(BaseModel):
     iban: str
 
 
-class Findings(Contract):
+class Findings(Contract, accepts=("ready", "completed", "failed")):
     """What the reviewer needs of the executor."""
 
     order_id: Annotated[str, Field(min_length=1)]
@@ -67,7 +67,7 @@ class FindingsInCurrency(Contract, version=2):
     currency: Annotated[str, Field(pattern="^[A-Z]{3}$")]
 
 
-class Candidates(Contract, needs_results=True):
+class Candidates(Contract, needs_results=True, accepts=("ready", "completed", "failed")):
     """What the planner needs of a search: at least one candidate."""
 
     results: list[str] | None = None

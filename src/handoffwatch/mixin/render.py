@@ -7,6 +7,8 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from handoffwatch.mixin.overview import UID, overview
+from handoffwatch.mixin.reason_pages import FOLDER as REASONS
+from handoffwatch.mixin.reason_pages import reason_pages
 from handoffwatch.mixin.reference import metrics_page
 from handoffwatch.mixin.rules import render_rules
 from handoffwatch.mixin.values import Values
@@ -26,6 +28,7 @@ def render(values: Values, *, docs: bool = False) -> dict[PurePosixPath, str]:
     files[DASHBOARDS / "overview.json"] = json.dumps(overview(values), indent=2, ensure_ascii=False) + "\n"
     if docs:
         files[PurePosixPath("docs/metrics.md")] = metrics_page()
+        files |= reason_pages()
     return files
 
 
@@ -47,7 +50,8 @@ def drift(files: dict[PurePosixPath, str], out: Path) -> list[str]:
         elif target.read_text(encoding="utf-8") != text:
             found.append(f"{path}: differs from its render")
     present = {
-        folder / file.name for folder, ending in ((RULES, "yaml"), (DASHBOARDS, "json"))
+        folder / file.name for folder, ending in ((RULES, "yaml"), (DASHBOARDS, "json"), (REASONS, "md"))
+        if any(path.parent == folder for path in files)
         for file in (out / folder).glob(f"*.{ending}")
     }  # fmt: skip
     return found + [f"{path}: is not rendered by anything" for path in sorted(present - files.keys())]

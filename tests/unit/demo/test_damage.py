@@ -63,7 +63,7 @@ def test_handoff_passes_when_it_is_not_damaged(route: str) -> None:
         (
             HandoffFault.EMPTY_PAYLOAD,
             ["missing_field"],
-            ["payload.task", "payload.results", "payload.policies"],
+            ["payload.task", "payload.results"],
             True,
         ),
         (HandoffFault.EMPTY_RESULTS, ["empty_results"], ["payload.results"], True),

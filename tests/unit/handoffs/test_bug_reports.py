@@ -166,7 +166,7 @@ def test_inspect_never_recurses_when_the_text_is_nested_without_end(depth: int) 
 
     assert {decision.verdict for decision in decisions} == {Verdict.BLOCKED}
     assert {code for decision in decisions for code in decision.reasons} <= {
-        "too_deep", "too_large", "unparsable_text", "missing_handoff_id",
+        "too_deep", "too_large", "truncated_payload", "missing_handoff_id",
     }  # fmt: skip
     assert decisions[-1].reasons[0] == "too_deep"
 

@@ -27,7 +27,7 @@ def test_compile_contract_has_the_defaults_when_no_keyword_is_given() -> None:
     """Version 1, no results needed, attempts belong together by task."""
     compiled = compile_contract(Plain)
 
-    assert (compiled.version, compiled.needs_results, compiled.identity) == ("1", False, ("task_id",))
+    assert (compiled.version, compiled.options.needs_results, compiled.options.identity) == ("1", False, "task_id")
     assert compiled.fields == {"order_id"}
 
 
@@ -35,15 +35,15 @@ def test_compile_contract_has_the_keywords_when_they_are_given() -> None:
     """The version is kept as text, the identity as a path."""
     compiled = compile_contract(Told)
 
-    assert (compiled.version, compiled.needs_results) == ("3", True)
-    assert (compiled.identity, compiled.fields) == (("payload", "order_id"), {"order_id", "results"})
+    assert (compiled.version, compiled.options.needs_results) == ("3", True)
+    assert (compiled.options.identity, compiled.fields) == ("payload.order_id", {"order_id", "results"})
 
 
 def test_compile_envelope_knows_no_version_when_no_contract_is_known() -> None:
     """The bare envelope judges what no contract is known for."""
     compiled = compile_envelope()
 
-    assert (compiled.version, compiled.needs_results, compiled.identity) == ("", False, ("task_id",))
+    assert (compiled.version, compiled.options.needs_results, compiled.options.identity) == ("other", False, "task_id")
     assert compiled.fields == frozenset()
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from handoffwatch import Contract, HandoffContext
 from handoffwatch.decision import Finding
-from handoffwatch.handoffs.contract import compile_contract
+from handoffwatch.handoffs.contract import compile_contract, compile_envelope
 from handoffwatch.handoffs.rules import is_blank, judge_completeness, judge_identity, skipped_rules
 
 
@@ -68,17 +68,17 @@ def test_judge_completeness_looks_at_the_status_when_it_asks_for_a_result_or_an_
 @pytest.mark.parametrize(
     ("handoff", "context", "skipped"),
     [
-        ({}, HandoffContext(), ("foreign_task", "stale_context")),
-        ({"context_version": 1}, HandoffContext(context_version=1), ("foreign_task",)),
-        ({}, HandoffContext(task_id="t-1", context_version=1), ("stale_context",)),
-        ({"context_version": 0}, HandoffContext(task_id="t-1", context_version=0), ()),
+        ({}, HandoffContext(), ("foreign_task", "foreign_run", "stale_context", "consumed_handoff")),
+        ({"context_version": 1}, HandoffContext("r-1", context_version=1), ("foreign_task", "consumed_handoff")),
+        ({}, HandoffContext("r-1", "t-1", 1, consumed=()), ("stale_context",)),
+        ({"context_version": 0}, HandoffContext("r-1", "t-1", 0, consumed=()), ()),
     ],
 )
 def test_skipped_rules_names_the_rules_when_a_fact_is_missing_on_either_side(
     handoff: dict[str, Any], context: HandoffContext, skipped: tuple[str, ...]
 ) -> None:
     """0 is a version; only absence skips a rule."""
-    assert skipped_rules(handoff, context) == skipped
+    assert skipped_rules(handoff, compile_envelope(), context) == skipped
 
 
 @pytest.mark.parametrize("value", [None, 7, True, [], {}])

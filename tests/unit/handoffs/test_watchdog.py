@@ -11,6 +11,7 @@ from handoffwatch import Contract, Decision, HandoffContext
 from handoffwatch.vocabulary import Mode, Verdict
 from support.refund_handoffs import (
     FORMS,
+    WITHOUT_CONTEXT,
     allowed,
     blocked,
     handoff,
@@ -191,7 +192,7 @@ def test_inspect_allows_and_normalises_when_the_handoff_fits(name: str, form: st
     hits = expected.normalized_payload["payload"]["hits"]  # type: ignore[index]
     expected.normalized_payload["payload"]["hits"] = [{"score": 0.0, **hit} for hit in hits]  # type: ignore[index]
     if "context_version" in FIT[name]:
-        expected = expected._replace(skipped=("foreign_task", "stale_context"))
+        expected = expected._replace(skipped=WITHOUT_CONTEXT)
 
     assert refund_watchdog().inspect(FORMS[form](FIT[name])) == expected
 

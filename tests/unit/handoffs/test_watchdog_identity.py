@@ -82,6 +82,10 @@ def test_inspect_blocks_when_no_route_leads_from_sender_to_receiver(
     assert decision.retryable is (expected[0][0] == "unknown_agent")
 
 
+NO_HISTORY = ("consumed_handoff",)
+STALE = ("stale_context", "consumed_handoff")
+
+
 def test_inspect_judges_the_envelope_when_the_route_is_unknown() -> None:
     """Without a contract the envelope's own gaps are still named in the same answer."""
     raw = without(handoff(target_agent="nobody", status="done"), "task_id")
@@ -98,24 +102,26 @@ def test_inspect_judges_the_envelope_when_the_route_is_unknown() -> None:
 @pytest.mark.parametrize(
     ("changes", "expected", "skipped"),
     [
-        ({}, [], ("stale_context",)),
-        ({"context_version": 5}, [], ()),
-        ({"context_version": 6}, [], ()),
-        ({"context_version": 4}, [("stale_context", "context_version", "context_version must be at least 5")], ()),
-        ({"context_version": -1}, [("stale_context", "context_version", "context_version must be at least 5")], ()),
+        ({}, [], STALE),
+        ({"context_version": 5}, [], NO_HISTORY),
+        ({"context_version": 6}, [], NO_HISTORY),
+        ({"context_version": -1}, [("stale_context", "context_version", "context_version must be at least 5")],
+         NO_HISTORY),
+        ({"context_version": 4}, [("stale_context", "context_version", "context_version must be at least 5")],
+         NO_HISTORY),
         ({"context_version": "5"},
-         [("type_mismatch", "context_version", "context_version must be an integer, and is text")], ()),
+         [("type_mismatch", "context_version", "context_version must be an integer, and is text")], NO_HISTORY),
         ({"task_id": "t-2"}, [("foreign_task", "task_id", "task_id must be that of the active task")],
-         ("stale_context",)),
+         STALE),
         ({"task_id": "T-1"}, [("foreign_task", "task_id", "task_id must be that of the active task")],
-         ("stale_context",)),
+         STALE),
         ({"task_id": "t-1 "}, [("foreign_task", "task_id", "task_id must be that of the active task")],
-         ("stale_context",)),
+         STALE),
         ({"task_id": 1}, [("type_mismatch", "task_id", "task_id must be a text, and is an integer")],
-         ("stale_context",)),
+         STALE),
         ({"task_id": "t-2", "context_version": 3},
          [("foreign_task", "task_id", "task_id must be that of the active task"),
-          ("stale_context", "context_version", "context_version must be at least 5")], ()),
+          ("stale_context", "context_version", "context_version must be at least 5")], NO_HISTORY),
     ],
 )  # fmt: skip
 def test_inspect_holds_the_handoff_against_its_context_when_there_is_one(
@@ -137,11 +143,12 @@ def test_inspect_holds_the_handoff_against_its_context_when_there_is_one(
 @pytest.mark.parametrize(
     ("context", "skipped"),
     [
-        (None, ("foreign_task", "stale_context")),
-        (HandoffContext(), ("foreign_task", "stale_context")),
-        (HandoffContext(task_id="t-1"), ("stale_context",)),
-        (HandoffContext(context_version=0), ("foreign_task",)),
-        (HandoffContext(task_id="t-1", context_version=0), ()),
+        (None, ("foreign_task", "foreign_run", "stale_context", "consumed_handoff")),
+        (HandoffContext(), ("foreign_task", "foreign_run", "stale_context", "consumed_handoff")),
+        (HandoffContext(task_id="t-1"), ("foreign_run", "stale_context", "consumed_handoff")),
+        (HandoffContext(context_version=0), ("foreign_task", "foreign_run", "consumed_handoff")),
+        (HandoffContext(run_id="r-1", task_id="t-1", context_version=0), ("consumed_handoff",)),
+        (HandoffContext("r-1", "t-1", 0, consumed=frozenset()), ()),
     ],
 )
 def test_inspect_lists_the_rules_it_skipped_when_the_context_lacks_their_facts(

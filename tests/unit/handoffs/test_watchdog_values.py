@@ -41,7 +41,7 @@ from support.refund_handoffs import (
         ('"{}"', ("type_mismatch", "$", "the handoff must be an object, and is text")),
         ("null", ("type_mismatch", "$", "the handoff must be an object, and is null")),
         ("", ("unparsable_text", "$", "the handoff must be one complete JSON object")),
-        ("{", ("unparsable_text", "$", "the handoff must be one complete JSON object")),
+        ("{", ("truncated_payload", "$", "the handoff must be whole: its text ends before its JSON does")),
         ("{} {}", ("unparsable_text", "$", "the handoff must be one complete JSON object")),
         ("```json\n{}\n```", ("unparsable_text", "$", "the handoff must be one complete JSON object")),
         ("{'a': 1}", ("unparsable_text", "$", "the handoff must be one complete JSON object")),

@@ -40,3 +40,13 @@ def test_drift_names_each_file_when_it_is_missing_changed_or_left_over(tmp_path:
         "deploy/prometheus/rules/handoffwatch-recording.yaml: is missing",
         "dashboards/old.json: is not rendered by anything",
     ]
+
+
+def test_drift_names_the_page_of_a_code_when_the_code_is_gone(tmp_path: Path) -> None:
+    """A page that nothing renders any more is found, but only where the pages are rendered."""
+    files = render(Values(), docs=True)
+    write(files, tmp_path)
+    assert drift(files, tmp_path) == []
+    (tmp_path / "docs/reasons/old_code.md").write_text("# old_code\n")
+    assert drift(files, tmp_path) == ["docs/reasons/old_code.md: is not rendered by anything"]
+    assert drift(render(Values()), tmp_path) == []

@@ -95,7 +95,8 @@ _REFUSED: list[tuple[str, Declare, str]] = [
     (
         "a route has no contract",
         lambda watch: watch.route("executor->reviewer", contract=[]),
-        "route executor->reviewer: contract: must name at least one\nhint: contract=YourContract",
+        "route executor->reviewer: contract: must name at least one, unless the route is unchecked\n"
+        "hint: contract=YourContract, or unchecked=True",
     ),
     (
         "a route's contract is none",

@@ -36,7 +36,13 @@ def test_settings_have_the_documented_defaults_when_nothing_is_given() -> None:
 
     assert settings.model_dump() == {
         "tools": {"attempts_max": 3, "base_wait_s": 2.0, "wait_s_max": 30.0, "deadline_s": 120.0},
-        "handoffs": {"repairs_max": 2, "repairs_per_run_max": 10},
+        "handoffs": {
+            "repairs_max": 2,
+            "repairs_per_run_max": 10,
+            "payload_bytes_max": 1_048_576,
+            "selftest_every_s": 60,
+            "routes": {},
+        },
         "recording": {
             "otlp_endpoint": None,
             "otlp_timeout_s": 1.5,

@@ -1,0 +1,78 @@
+"""Paths into JSON-like data."""
+
+from __future__ import annotations
+
+import pytest
+
+from handoffwatch.values.paths import is_path, places
+
+DATA = {
+    "task": {"id": "t-1", "goal": None},
+    "hits": [{"id": "a"}, {"id": "b", "task": {"id": "t-2"}}, 7],
+    "0": "zero",
+    "*": "star",
+    "empty": {},
+    "none": [],
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a", True), ("a.b", True), ("a.0.b", True), ("*", True), ("a.*.id", True), ("ä ö", True),
+        ("", False), (".", False), ("a.", False), (".a", False), ("a..b", False),
+        (None, False), (7, False), (b"a", False), (["a"], False),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_is_path_tells_a_path_from_anything_else_when_a_part_is_empty_or_it_is_no_text(
+    text: object, expected: bool
+) -> None:
+    """A path is a text of parts with dots between them."""
+    assert is_path(text) is expected
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("task.id", [(("task", "id"), "t-1")]),
+        ("task.goal", [(("task", "goal"), None)]),
+        ("task", [(("task",), DATA["task"])]),
+        ("hits.0.id", [(("hits", 0, "id"), "a")]),
+        ("hits.*.id", [(("hits", 0, "id"), "a"), (("hits", 1, "id"), "b")]),
+        ("hits.*.task.id", [(("hits", 1, "task", "id"), "t-2")]),
+        ("task.*", [(("task", "id"), "t-1"), (("task", "goal"), None)]),
+        ("*.id", [(("task", "id"), "t-1")]),
+        ("0", [(("0",), "zero")]),
+        ("empty.*", []),
+        ("none.*", []),
+        ("none.0", []),
+        ("hits.3", []),
+        ("hits.-1", []),
+        ("hits.+1", []),
+        ("hits. 1", []),
+        ("hits.١", []),
+        ("hits.²", []),
+        ("hits.id", []),
+        ("task.id.more", []),
+        ("task.id.0", []),
+        ("nothing", []),
+        ("nothing.*.id", []),
+    ],
+)
+def test_places_names_every_place_in_order_when_a_path_leads_there(path: str, expected: list[object]) -> None:
+    """A part that is not there names no place, and null is a place."""
+    assert list(places(DATA, path)) == expected
+
+
+@pytest.mark.parametrize("value", [None, 7, "text", True, (1, 2), {1, 2}])
+@pytest.mark.parametrize("path", ["a", "0", "*", "a.b"])
+def test_places_names_none_when_the_value_holds_nothing(value: object, path: str) -> None:
+    """Texts and numbers are never looked into."""
+    assert list(places(value, path)) == []
+
+
+def test_places_names_the_place_when_an_index_has_leading_zeros_or_many_digits() -> None:
+    """An index is read as a number, and one that is far too large is not there."""
+    assert list(places(["a", "b"], "01")) == [((1,), "b")]
+    assert list(places(["a", "b"], "9" * 100)) == []
