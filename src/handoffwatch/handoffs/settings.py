@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from difflib import get_close_matches
 from typing import Annotated
 
 from pydantic import Field
 
+from handoffwatch.errors import RegistrationError
 from handoffwatch.values.settings_model import Number, SettingsModel
 from handoffwatch.vocabulary import Mode, Reaction
 
@@ -33,3 +36,19 @@ class HandoffSettings(SettingsModel):
         60.0, ge=0, le=86_400, description="Seconds between two self-tests of the contracts; 0 turns them off."
     )
     routes: dict[str, RouteSettings] = Field({}, description="By route, such as planner->executor.")
+
+    def refuse_unknown_routes(self, known: Collection[str]) -> None:
+        """Refuse settings of a route that nobody registered: a line that does nothing would hide a route in shadow.
+
+        Raises:
+            RegistrationError: A route of the settings is not among the known names.
+        """
+        for name in self.routes:
+            if name not in known:
+                close = get_close_matches(name, known, n=1)
+                raise RegistrationError(
+                    f"settings: handoffs.routes: {name}: no route of this name is registered",
+                    hint=f"did you mean {close[0]}?"
+                    if close
+                    else "register it with watch.route(…), or remove the line",
+                )

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import functools
-import inspect
 import threading
 import uuid
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry
 
 from handoffwatch.clock import Clock
 from handoffwatch.errors import LedgerUnavailable, RegistrationError
 from handoffwatch.runtime.registrations import Registrations, Workflow, member, named
-from handoffwatch.runtime.tool_functions import is_async, refuse_async_rule, refuse_uncallable
+from handoffwatch.runtime.tool_functions import F, refuse_async_rule, watched
 from handoffwatch.values.names import is_id
 from handoffwatch.vocabulary import OTHER, Criticality, Mode, Reaction, Safety, ToolsNeed
 
@@ -37,8 +35,6 @@ if TYPE_CHECKING:
     from handoffwatch.settlement.settler import Settler
     from handoffwatch.tools.success import SuccessRule
     from handoffwatch.tools.tool import Tool
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Watch:
@@ -281,12 +277,12 @@ class Watch:
         refuse_async_rule(name, success)
         if operation is None:
             self._register_tool(tool)
-            return lambda function: self._watched(tool, function)
+            return lambda function: watched(self, tool, function)
 
         def decorate(function: F) -> F:
-            watched = self._watched(tool, function)
+            decorated = watched(self, tool, function)
             self._register_tool(tool)
-            return watched
+            return decorated
 
         self.registrations.check_tool(tool)
         return decorate
@@ -320,7 +316,9 @@ class Watch:
             raise RegistrationError(
                 f"workflow {workflow!r}: is not registered", hint=f"call watch.workflow({workflow!r}) at start"
             )
-        self._check_route_settings()
+        if not self._routes_checked:
+            self.settings.handoffs.refuse_unknown_routes({route.name for route in self.watchdog.routes})
+            self._routes_checked = True
         for name, text in (("run_id", run_id), ("task_id", task_id)):
             if text is not None and not is_id(text):
                 raise RegistrationError(
@@ -427,22 +425,6 @@ class Watch:
 
         return Tool(OTHER, Safety.UNSAFE, None, RetryPolicy(), None)
 
-    def _check_route_settings(self) -> None:
-        """Refuse settings of a route that nobody registered: a line that does nothing would hide a route in shadow."""
-        if self._routes_checked:
-            return
-        known = {route.name for route in self.watchdog.routes}
-        for name in self.settings.handoffs.routes:
-            if name not in known:
-                close = difflib.get_close_matches(name, known, n=1)
-                raise RegistrationError(
-                    f"settings: handoffs.routes: {name}: no route of this name is registered",
-                    hint=f"did you mean {close[0]}?"
-                    if close
-                    else "register it with watch.route(…), or remove the line",
-                )
-        self._routes_checked = True
-
     def _register_tool(self, tool: Tool) -> None:
         self.registrations.add_tool(tool)
         self.recorder.register_tool(tool.name, safety=tool.safety)
@@ -455,31 +437,3 @@ class Watch:
         if self._ledger is not None:
             with contextlib.suppress(LedgerUnavailable):
                 self._ledger.register(self.registrations.workflows.values(), self.registrations.operations.values())
-
-    def _watched(self, tool: Tool, function: F) -> F:
-        from handoffwatch.runtime import flows
-        from handoffwatch.runtime.drivers import drive, drive_async
-
-        refuse_uncallable(tool.name, function)
-        signature = inspect.signature(function) if tool.operation is not None else inspect.Signature()
-        if tool.operation is not None:
-            self.registrations.operations[tool.operation].check_parameters(signature.parameters, tool=tool.name)
-
-        def bind(*args: Any, **kwargs: Any) -> dict[str, Any]:
-            arguments = signature.bind(*args, **kwargs)
-            arguments.apply_defaults()
-            return arguments.arguments
-
-        if is_async(function):
-
-            @functools.wraps(function)
-            async def watched_async(*args: Any, **kwargs: Any) -> Any:
-                return await drive_async(flows.call(self, tool, function, args, kwargs, bind), self.clock)
-
-            return watched_async  # type: ignore[return-value]
-
-        @functools.wraps(function)
-        def watched(*args: Any, **kwargs: Any) -> Any:
-            return drive(flows.call(self, tool, function, args, kwargs, bind), self.clock)
-
-        return watched  # type: ignore[return-value]
