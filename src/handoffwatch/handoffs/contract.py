@@ -120,10 +120,9 @@ class CompiledContract:
 
     is_questioned: bool = False
 
-    @property
-    def is_loose(self) -> bool:
-        """Whether the payload's fields are not known beforehand."""
-        return isinstance(self.origin, LooseContract)
+    def promises(self, name: str, payload: Mapping[str, Any]) -> bool:
+        """Whether a payload has a field by contract; where no fields are known beforehand, whether it has it at all."""
+        return name in (payload if isinstance(self.origin, LooseContract) else self.fields)
 
     @property
     def version(self) -> str:

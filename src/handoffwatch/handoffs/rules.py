@@ -107,8 +107,7 @@ def judge_completeness(found: list[Finding], handoff: Mapping[str, Any], contrac
     if not isinstance(payload, dict):
         return
     options = contract.options
-    promised = "result" in (payload if contract.is_loose else contract.fields)
-    if status == "completed" and promised and is_blank(payload.get("result")):
+    if status == "completed" and is_blank(payload.get("result")) and contract.promises("result", payload):
         found.append(
             finding("missing_result", "payload.result", "payload.result must hold the result of completed work")
         )

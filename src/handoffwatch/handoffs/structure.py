@@ -90,17 +90,9 @@ def findings_of_errors(
         is_tagged: Whether its places may hold the names of union members, which stand nowhere in the handoff.
     """
     found: list[Finding] = []
-    above: tuple[str | int, ...] = ()
-    above_text = ""
     for detail in details:
         kind, place, value = detail["type"], detail["loc"], detail["input"]
-        if is_tagged:
-            path = _path(place, raw, missing=kind == "missing")
-        else:
-            if place[:-1] != above:
-                above = place[:-1]
-                above_text = "".join([f"{part}." for part in above])
-            path = f"{above_text}{place[-1]}" if place else ""
+        path = _path(place, raw, missing=kind == "missing") if is_tagged else (".%s" * len(place))[1:] % place
         if not path.isprintable() or len(path) > PATH_CHARACTERS_MAX or not path:
             path = dotted([path])
         code, tail, reaction, severity, retryable = _OBJECTIONS.get((kind, type(value))) or _objection(

@@ -22,6 +22,7 @@ from handoffwatch.values.json_text import INTEGER_MAX, PLAIN_TYPES, decode, enco
 from handoffwatch.vocabulary import OTHER, Mode, Severity, Verdict
 
 _NO_ID: Final = (None, "")
+_NUMBERS: Final = (int, float)
 
 
 class Watchdog:
@@ -169,9 +170,10 @@ class Watchdog:
     ) -> Decision | None:
         """Return the decision about a dict whose shape is wrong; None when what is wrong is no plain value."""
         details = errors_of(error)
-        if contract.options.lax or not PLAIN_TYPES.issuperset([type(detail["input"]) for detail in details]):
+        kinds = {type(detail["input"]) for detail in details}
+        if contract.options.lax or not kinds <= PLAIN_TYPES:
             return None
-        if any(_is_bent(detail["input"]) for detail in details):
+        if not kinds.isdisjoint(_NUMBERS) and any(_is_bent(detail["input"]) for detail in details):
             return None
         handoff = {name: raw.get(name) for name in raw if type(raw[name]) in PLAIN_TYPES}
         findings: list[Finding] = []
@@ -258,7 +260,7 @@ class Watchdog:
 
 def _is_bent(value: object) -> bool:
     """Return whether a number would be another one for a reader of JSON: `survey` names it."""
-    return type(value) in (int, float) and not -INTEGER_MAX <= value <= INTEGER_MAX  # type: ignore[operator]
+    return type(value) in _NUMBERS and not -INTEGER_MAX <= value <= INTEGER_MAX  # type: ignore[operator]
 
 
 def _fill(normalized: dict[str, Any], context: HandoffContext) -> None:
