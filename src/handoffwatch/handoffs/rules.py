@@ -9,7 +9,7 @@ from typing import Any, Final
 from handoffwatch.decision import Finding, reacting
 from handoffwatch.handoffs.context import NO_CONTEXT, HandoffContext
 from handoffwatch.handoffs.contract import CompiledContract
-from handoffwatch.handoffs.structure import finding
+from handoffwatch.handoffs.structure import dotted, finding
 from handoffwatch.values.paths import places
 from handoffwatch.values.result_flags import is_blank
 from handoffwatch.vocabulary import Reaction
@@ -128,7 +128,7 @@ def judge_completeness(found: list[Finding], handoff: Mapping[str, Any], contrac
 
 def _judge_agent(found: list[Finding], path: str, named: object, expected: str | None) -> None:
     if expected is not None and named != expected and isinstance(named, str):
-        found.append(finding("route_mismatch", path, f"{path} must be {expected}"))
+        found.append(finding("route_mismatch", path, f"{path} must be {dotted([expected])}"))
 
 
 def _judge_owner(found: list[Finding], code: str, path: str, named: object, expected: str) -> None:

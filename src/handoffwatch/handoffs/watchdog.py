@@ -213,7 +213,8 @@ class Watchdog:
         return sent if type(sent) is str and sent and is_encodable(sent) else self._id(context)
 
     def _id(self, context: HandoffContext) -> str:
-        return context.handoff_id or self._new_id()
+        known = context.handoff_id
+        return known if isinstance(known, str) and known and is_encodable(known) else self._new_id()
 
     def _contract(self, handoff: Mapping[str, Any], route: Route | None, findings: list[Finding]) -> CompiledContract:
         """Return the contract to judge by: the route's for this version, else the bare envelope and a finding."""

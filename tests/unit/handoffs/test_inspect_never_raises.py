@@ -287,7 +287,7 @@ def test_inspect_gives_a_decision_when_expectations_and_context_are_arbitrary(
     source: object, target: object, fact: object
 ) -> None:
     """Wrong arguments beside the handoff are answered as well."""
-    context = HandoffContext(task_id=fact, context_version=fact)  # type: ignore[arg-type]
+    context = HandoffContext(run_id=fact, task_id=fact, context_version=fact, handoff_id=fact)  # type: ignore[arg-type]
 
     check(WATCHDOG.inspect(handoff(), expected_source=source, expected_target=target, context=context))  # type: ignore[arg-type]
 

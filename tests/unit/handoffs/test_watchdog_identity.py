@@ -207,3 +207,18 @@ def test_decision_turns_blocked_when_the_context_moves_on() -> None:
 def test_inspect_has_the_id_of_the_envelope_when_everything_else_is_wrong() -> None:
     """The envelope's id is the decision's as long as it is a text."""
     assert refund_watchdog().inspect({"handoff_id": HANDOFF_ID}).handoff_id == HANDOFF_ID
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_decision_can_be_written_when_the_orchestrator_passes_half_a_character(form: str) -> None:
+    """A name is quoted without what no encoder takes, and such an id is replaced, whoever it came from."""
+    raw = FORMS[form](without(handoff(), "handoff_id"))
+    context = HandoffContext(handoff_id="\ud800")
+
+    decision = refund_watchdog().inspect(raw, expected_target="rev\udc80iewer", context=context)
+
+    assert ("route_mismatch", "target_agent must be rev?iewer") in [
+        (item.code, item.sentence) for item in decision.findings
+    ]
+    assert decision.handoff_id == NEW_ID
+    assert decision.to_json().encode()
