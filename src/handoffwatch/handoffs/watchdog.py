@@ -175,7 +175,7 @@ class Watchdog:
             return None
         if not kinds.isdisjoint(_NUMBERS) and any(_is_bent(detail["input"]) for detail in details):
             return None
-        handoff = {name: raw.get(name) for name in raw if type(raw[name]) in PLAIN_TYPES}
+        handoff = {name: value for name, value in raw.items() if type(value) in PLAIN_TYPES}
         findings: list[Finding] = []
         judge_identity(findings, handoff, expected_source=source, expected_target=target, context=context)
         judge_truncation(findings, handoff, raw_text_ended=True)
