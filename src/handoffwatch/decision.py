@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+import operator
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
 
 from handoffwatch.vocabulary import SEVERITY_RANK, Mode, Reaction, Severity, Verdict
 
@@ -90,26 +92,44 @@ def reacting(finding: Finding, reaction: Reaction | None) -> Finding:
     return finding._replace(reaction=reaction, severity=Severity.WARNING)
 
 
-def worst_severity(findings: Sequence[Finding]) -> Severity:
-    """Return the severity of the worst finding; info when there is none."""
-    if not findings:
-        return Severity.INFO
-    return max({finding.severity for finding in findings}, key=SEVERITY_RANK.__getitem__)
+class Summary(NamedTuple):
+    """What findings add up to.
+
+    Attributes:
+        reasons: Their codes, each once, in the order found.
+        verdict: A block outweighs a hold, a hold outweighs a warning.
+        severity: That of the worst; info when there is none.
+        retryable: Whether the sender can repair it: something blocks, and nothing that blocks is critical or final.
+    """
+
+    reasons: tuple[str, ...]
+    verdict: Verdict
+    severity: Severity
+    retryable: bool
 
 
-def verdict_of(findings: Sequence[Finding]) -> Verdict:
-    """Return what the findings add up to: a block outweighs a hold, a hold outweighs a warning."""
-    if not findings:
-        return Verdict.ALLOWED
-    reactions = {finding.reaction for finding in findings}
-    if Reaction.BLOCK in reactions:
-        return Verdict.BLOCKED
-    if Reaction.HOLD in reactions:
-        return Verdict.HELD
-    return Verdict.WARNED
+def summary_of(findings: Iterable[Finding]) -> Summary:
+    """Return what the findings add up to. Their places do not matter, so that many of one kind cost little."""
+    return _summary(tuple(dict.fromkeys(map(_KIND, findings))))
 
 
-def is_retryable(findings: Sequence[Finding]) -> bool:
-    """Return whether the sender can repair it: something blocks, and nothing that blocks is critical or final."""
-    blocking = {(f.retryable, f.severity) for f in findings if f.reaction is Reaction.BLOCK}
-    return bool(blocking) and all(retryable and severity is not Severity.CRITICAL for retryable, severity in blocking)
+_KIND: Final = operator.itemgetter(*map(Finding._fields.index, ("code", "reaction", "severity", "retryable")))
+
+
+@functools.lru_cache(maxsize=1_024)
+def _summary(kinds: tuple[tuple[str, Reaction, Severity, bool], ...]) -> Summary:
+    if not kinds:
+        return Summary((), Verdict.ALLOWED, Severity.INFO, False)
+    codes, reactions, severities, _ = zip(*kinds, strict=True)
+    verdict = (
+        Verdict.BLOCKED if Reaction.BLOCK in reactions
+        else Verdict.HELD if Reaction.HOLD in reactions
+        else Verdict.WARNED
+    )  # fmt: skip
+    blocking = [(severity, retryable) for _, reaction, severity, retryable in kinds if reaction is Reaction.BLOCK]
+    return Summary(
+        reasons=tuple(dict.fromkeys(codes)),
+        verdict=verdict,
+        severity=max(severities, key=SEVERITY_RANK.__getitem__),
+        retryable=bool(blocking) and all(again and severity is not Severity.CRITICAL for severity, again in blocking),
+    )

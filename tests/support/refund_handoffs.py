@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, Field, create_model
 
 from handoffwatch import Clock, Contract, Decision, Finding, Watchdog
-from handoffwatch.decision import is_retryable, verdict_of, worst_severity
+from handoffwatch.decision import summary_of
 from handoffwatch.handoffs.routes import Routes
 from handoffwatch.handoffs.structure import finding
 from handoffwatch.vocabulary import Criticality, Mode, Verdict
@@ -155,11 +155,11 @@ def blocked(
     return Decision(
         allowed=False,
         reasons=list(dict.fromkeys(item.code for item in found)),
-        severity=worst_severity(found),
-        retryable=is_retryable(found),
+        severity=summary_of(found).severity,
+        retryable=summary_of(found).retryable,
         handoff_id=handoff_id,
         normalized_payload=None,
-        verdict=verdict_of(found),
+        verdict=summary_of(found).verdict,
         findings=tuple(found),
         route=route,
         schema_version=schema_version,

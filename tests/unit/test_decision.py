@@ -8,7 +8,7 @@ from itertools import permutations
 import pytest
 
 from handoffwatch import Decision, Finding
-from handoffwatch.decision import is_retryable, verdict_of, worst_severity
+from handoffwatch.decision import summary_of
 from handoffwatch.vocabulary import Mode, Reaction, Severity, Verdict
 
 BLOCK = Finding("missing_field", "payload.a", "payload.a must be there")
@@ -45,7 +45,9 @@ def test_decision_words_follow_the_findings_when_they_add_up(
 ) -> None:
     """A warning never becomes a block, and one critical or final block ends the repairs; order plays no part."""
     for order in permutations(findings):
-        assert (verdict_of(order), worst_severity(order), is_retryable(order)) == (verdict, severity, retryable)
+        summary = summary_of(order)
+        assert (summary.verdict, summary.severity, summary.retryable) == (verdict, severity, retryable)
+        assert summary.reasons == tuple(dict.fromkeys(finding.code for finding in order))
 
 
 def decided(**changes: object) -> Decision:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from pydantic_core import SchemaSerializer, SchemaValidator
 
 from handoffwatch.errors import RegistrationError
-from handoffwatch.handoffs.closed import closed_validator, is_tagged
+from handoffwatch.handoffs.closed import closed_validator, is_tagged, plain_validator
 from handoffwatch.handoffs.options import Options
 from handoffwatch.handoffs.own_rules import Rule, rules_of
 
@@ -100,6 +100,7 @@ class CompiledContract:
         validator: Judges the JSON text of the whole handoff.
         serializer: Dumps the validated handoff.
         closed: Judges a dict as it is; None when only its JSON text can be judged.
+        plain: Judges a dict as it is and returns it normalised; None when that takes the models.
         is_tagged: Whether the places of its errors may hold names of union members.
         failed: Judges failed work instead; None when the contract has an `error` of its own.
         is_questioned: Whether there is more to ask of a payload than whether it fits its status.
@@ -114,6 +115,7 @@ class CompiledContract:
     validator: SchemaValidator
     serializer: SchemaSerializer
     closed: SchemaValidator | None
+    plain: SchemaValidator | None
     is_tagged: bool
     failed: CompiledContract | None = None
     origin: AnyContract | None = None
@@ -170,15 +172,17 @@ def _compiled_class(contract: type[Contract], options: Options, failed: Compiled
         options.refuse_unknown_fields(contract.model_fields, contract=contract.__name__)
     model = create_model(f"{contract.__name__}Handoff", __base__=Envelope, payload=(contract, ...))
     fields = contract.model_fields
+    rules = rules_of(contract)
     return _compiled(
         model,
         options,
-        rules=rules_of(contract),
+        rules=rules,
         required=frozenset(name for name, info in fields.items() if info.is_required()),
         failed=failed,
         fields=frozenset(fields),
         counts=tuple(name for name, info in fields.items() if _is_integer(info.annotation) and _counts(name)),
         closed=closed_validator(model),
+        plain=None if rules else plain_validator(model),
         origin=contract,
     )
 
@@ -193,6 +197,7 @@ def _compiled(
     fields: frozenset[str] = frozenset(),
     counts: tuple[str, ...] = (),
     closed: SchemaValidator | None = None,
+    plain: SchemaValidator | None = None,
     origin: AnyContract | None = None,
 ) -> CompiledContract:
     asked = options.confidence_min is not None or options.merged is not None or options.irreversible
@@ -205,6 +210,7 @@ def _compiled(
         validator=model.__pydantic_validator__,  # type: ignore[arg-type]
         serializer=model.__pydantic_serializer__,
         closed=closed,
+        plain=plain,
         is_tagged=is_tagged(model),
         is_questioned=bool(asked or counts or options.choices or options.same_task),
         failed=failed,

@@ -29,10 +29,15 @@ def examine_dict(
     Raises:
         Exception: Whatever a validator of the contract raises.
     """
-    if contract.closed is None:
+    model: Any = None
+    normalized: dict[str, Any]
+    if contract.plain is not None:
+        normalized = contract.plain.validate_python(raw, strict=True, extra="forbid")
+    elif contract.closed is not None:
+        model = contract.closed.validate_python(raw, strict=True, extra="forbid")
+        normalized = contract.serializer.to_python(model, mode="json")
+    else:
         return None
-    model = contract.closed.validate_python(raw, strict=True, extra="forbid")
-    normalized: dict[str, Any] = contract.serializer.to_python(model, mode="json")
     judge_completeness(found, normalized, contract)
     _judge_sense(found, normalized, model, contract, context, now_unix_s)
     return normalized

@@ -9,11 +9,17 @@ from pydantic_core import ErrorDetails, ValidationError
 
 from handoffwatch.decision import Finding
 from handoffwatch.reasons import REASONS
-from handoffwatch.values.json_text import PLAIN_TYPES, Fault
+from handoffwatch.values.json_text import DEPTH_MAX, PLAIN_TYPES, Fault
 from handoffwatch.vocabulary import Reaction, Severity
 
 FINDINGS_MAX: Final = 50
 PATH_CHARACTERS_MAX: Final = 200
+
+_DOTTED: Final = tuple(".".join(["%s"] * steps) for steps in range(DEPTH_MAX + 1))
+"""Makes a path of so many steps its text."""
+
+_new: Final = tuple.__new__
+"""Makes a named tuple of all its fields, without the call of a Python function for each finding."""
 
 _EXPECTED: Final[dict[str, str]] = {
     "string_type": "a text",
@@ -92,13 +98,17 @@ def findings_of_errors(
     found: list[Finding] = []
     for detail in details:
         kind, place, value = detail["type"], detail["loc"], detail["input"]
-        path = _path(place, raw, missing=kind == "missing") if is_tagged else (".%s" * len(place))[1:] % place
+        path = (
+            _path(place, raw, missing=kind == "missing")
+            if is_tagged or len(place) > DEPTH_MAX
+            else _DOTTED[len(place)] % place
+        )
         if not path.isprintable() or len(path) > PATH_CHARACTERS_MAX or not path:
             path = dotted([path])
         code, tail, reaction, severity, retryable = _OBJECTIONS.get((kind, type(value))) or _objection(
             kind, place, value
         )
-        found.append(Finding(code, path, path + tail, reaction, severity, retryable, "validate"))
+        found.append(_new(Finding, (code, path, path + tail, reaction, severity, retryable, "validate")))
     return list(dict.fromkeys(found)) if is_tagged else found
 
 

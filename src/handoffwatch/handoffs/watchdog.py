@@ -9,7 +9,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from handoffwatch.clock import Clock
-from handoffwatch.decision import Decision, Finding, is_retryable, reacting, verdict_of, worst_severity
+from handoffwatch.decision import Decision, Finding, reacting, summary_of
 from handoffwatch.handoffs.context import NO_CONTEXT, HandoffContext
 from handoffwatch.handoffs.contract import CompiledContract, compile_envelope
 from handoffwatch.handoffs.examination import examine_dict, examine_text, name_errors
@@ -183,7 +183,7 @@ class Watchdog:
         judge_demands(findings, handoff, contract, context=context, now_unix_s=now_unix_s)
         if route.reactions:
             findings = [reacting(item, route.reactions.get(item.code)) for item in findings]
-            if verdict_of(findings) is Verdict.WARNED:
+            if summary_of(findings).verdict is Verdict.WARNED:
                 return None
         skipped = skipped_rules(handoff, contract, context)
         handoff_id = self._id_of(handoff, context)
@@ -248,12 +248,10 @@ class Watchdog:
                 True, [], Severity.INFO, False, handoff_id, normalized, Verdict.ALLOWED, (), name, version or OTHER,
                 attempt, mode, skipped, coerced, self._clock.monotonic_s() - started_s,
             )  # fmt: skip
-        codes = dict.fromkeys([item.code for item in findings])
-        kinds = tuple({(item.reaction, item.severity, item.retryable): item for item in findings}.values())
-        verdict = verdict_of(kinds)
+        reasons, verdict, severity, retryable = summary_of(findings)
         allowed = verdict is Verdict.WARNED or mode is Mode.SHADOW
         return Decision(
-            allowed, list(codes), worst_severity(kinds), is_retryable(kinds), handoff_id,
+            allowed, list(reasons), severity, retryable, handoff_id,
             normalized if allowed else None, verdict, tuple(findings), name, version or OTHER,
             attempt, mode, skipped, coerced, self._clock.monotonic_s() - started_s,
         )  # fmt: skip
