@@ -112,7 +112,10 @@ def encode(value: object) -> bytes:
 
 def canonical(value: object) -> bytes:
     """Return the JSON text of a plain value with its keys in order: equal values give equal texts; 1 is not true."""
-    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    except TypeError:  # an integer of more than 64 bits
+        return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
 
 
 def decode(text: bytes | str) -> Any:
@@ -149,47 +152,33 @@ def find_faults(value: object) -> list[Fault]:
     stack: list[tuple[object, tuple[str | int, ...], frozenset[int]]] = [(value, (), frozenset())]
     while stack and len(faults) < FAULTS_MAX:
         item, path, parents = stack.pop()
-        children = _children(item)
+        children = children_of(item)
         if children is None:
             code = _leaf_fault(item)
             if code is not None:
-                faults.append(Fault(code, path, _kind(item)))
+                faults.append(Fault(code, path, kind_of(item)))
         elif id(item) in parents:
-            faults.append(Fault("cyclic_value", path, _kind(item)))
+            faults.append(Fault("cyclic_value", path, kind_of(item)))
         elif len(path) >= DEPTH_MAX:
-            faults.append(Fault("too_deep", path[:8], _kind(item)))
+            faults.append(Fault("too_deep", path[:8], kind_of(item)))
         else:
             below = parents | {id(item)}
             for key, child in reversed(list(children)):
-                if isinstance(key, str | int) and not isinstance(key, bool) and (_is_list(item) or _is_text(key)):
+                if isinstance(key, str | int) and not isinstance(key, bool) and (is_list(item) or _is_text(key)):
                     stack.append((child, (*path, key), below))
                 else:
                     code = "invalid_text" if isinstance(key, str) else "not_serialisable"
-                    faults.append(Fault(code, path, f"{_kind(key)} as a key"))
+                    faults.append(Fault(code, path, f"{kind_of(key)} as a key"))
     return faults[:FAULTS_MAX]
 
 
 def members_of(value: object) -> dict[object, object] | None:
     """Return the members of what becomes a JSON object, as they are; None for anything else."""
-    children = None if _is_list(value) else _children(value)
+    children = None if is_list(value) else children_of(value)
     return None if children is None else dict(children)
 
 
-def _plain(value: object) -> object:
-    children = _children(value)
-    if children is None:
-        raise TypeError(_kind(value))
-    return [child for _, child in children] if _is_list(value) else dict(children)
-
-
-def _values(item: object) -> Iterable[object]:
-    if isinstance(item, enum.Enum):
-        return (item.value,)
-    children = _children(item)
-    return () if children is None else (child for _, child in children)
-
-
-def _children(item: object) -> Iterator[tuple[object, object]] | None:
+def children_of(item: object) -> Iterator[tuple[object, object]] | None:
     """Return the parts of a container; the built-in ones are read by their own methods, whatever a subclass says."""
     if isinstance(item, dict):
         return iter(dict.items(item))
@@ -204,6 +193,30 @@ def _children(item: object) -> Iterator[tuple[object, object]] | None:
     if isinstance(getattr(type(item), "__pydantic_fields__", None), dict):
         return iter((vars(item) | (getattr(item, "__pydantic_extra__", None) or {})).items())
     return None
+
+
+def is_list(item: object) -> bool:
+    """Return whether a value becomes a JSON list."""
+    return isinstance(item, list | tuple)
+
+
+def kind_of(item: object) -> str:
+    """Return the name of a value's class, without asking the class."""
+    return str(type.__dict__["__name__"].__get__(type(item)))
+
+
+def _plain(value: object) -> object:
+    children = children_of(value)
+    if children is None:
+        raise TypeError(kind_of(value))
+    return [child for _, child in children] if is_list(value) else dict(children)
+
+
+def _values(item: object) -> Iterable[object]:
+    if isinstance(item, enum.Enum):
+        return (item.value,)
+    children = children_of(item)
+    return () if children is None else (child for _, child in children)
 
 
 def _leaf_fault(item: object) -> str | None:
@@ -231,14 +244,5 @@ def is_encodable(text: str) -> bool:
     return True
 
 
-def _is_list(item: object) -> bool:
-    return isinstance(item, list | tuple)
-
-
 def _is_text(key: object) -> bool:
     return isinstance(key, str) and is_encodable(key)
-
-
-def _kind(item: object) -> str:
-    """Return the name of a value's class, without asking the class."""
-    return str(type.__dict__["__name__"].__get__(type(item)))

@@ -26,6 +26,8 @@ def is_id(text: object) -> bool:
     """Return whether a text can be an id: 1 to 255 characters that every database and exporter can write."""
     if not isinstance(text, str) or not 1 <= len(text) <= ID_CHARACTERS_MAX:
         return False
+    if text.isascii():
+        return True
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,11 +1,21 @@
-"""Paths into JSON-like data: keys and indices with dots, `*` for every key or index of one level."""
+"""Paths into JSON-like data: keys and indices with dots, `*` for every key or index of one level.
+
+`places` looks up one path in a value. Who walks through a value anyway follows many paths at once: `rests_of` at the
+top, `rests_below` at each step down, and `is_reached` tells that a path leads here. Only these know `**`, which stands
+for any number of levels, also none.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 Place = tuple[tuple[str | int, ...], object]
 """Where a value stands, and the value."""
+
+Rests = frozenset[tuple[str, ...]]
+"""Of each path that may still lead somewhere below a place, the parts that are left."""
+
+_ANY_LEVELS = "**"
 
 
 def is_path(text: object) -> bool:
@@ -33,3 +43,33 @@ def _below(here: Place, part: str) -> Iterator[Place]:
             yield from (((*path, index), child) for index, child in enumerate(value))
         elif part.isascii() and part.isdigit() and int(part) < len(value):
             yield (*path, int(part)), value[int(part)]
+
+
+def rests_of(paths: Iterable[str]) -> Rests:
+    """Return what is left of paths at the top of a value: all their parts."""
+    return frozenset(tuple(path.split(".")) for path in paths)
+
+
+def rests_below(rests: Rests, key: str | int) -> Rests:
+    """Return what is left of paths one level further down, under a key of an object or an index of a list."""
+    return frozenset(rest for parts in rests for rest in _rests_after(parts, key)) if rests else rests
+
+
+def is_reached(rests: Rests) -> bool:
+    """Return whether one of the paths leads to this very place."""
+    return bool(rests) and any(all(part == _ANY_LEVELS for part in rest) for rest in rests)
+
+
+def _rests_after(parts: tuple[str, ...], key: str | int) -> Iterator[tuple[str, ...]]:
+    for at, part in enumerate(parts):
+        if part != _ANY_LEVELS:
+            if part == "*" or _is_for(part, key):
+                yield parts[at + 1 :]
+            return
+        yield parts[at:]
+
+
+def _is_for(part: str, key: str | int) -> bool:
+    if isinstance(key, str):
+        return part == key
+    return part.isascii() and part.isdigit() and (part.lstrip("0") or "0") == str(key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from handoffwatch.values.paths import is_path, places
+from handoffwatch.values.paths import Rests, is_path, is_reached, places, rests_below, rests_of
 
 DATA = {
     "task": {"id": "t-1", "goal": None},
@@ -76,3 +76,45 @@ def test_places_names_the_place_when_an_index_has_leading_zeros_or_many_digits()
     """An index is read as a number, and one that is far too large is not there."""
     assert list(places(["a", "b"], "01")) == [((1,), "b")]
     assert list(places(["a", "b"], "9" * 100)) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "reached"),
+    [
+        ("task", [("task",)]),
+        ("task.id", [("task", "id")]),
+        ("hits.1", [("hits", 1)]),
+        ("hits.01", [("hits", 1)]),
+        ("hits.*.id", [("hits", 0, "id"), ("hits", 1, "id")]),
+        ("*.id", [("task", "id")]),
+        ("**.id", [("task", "id"), ("hits", 0, "id"), ("hits", 1, "id"), ("hits", 1, "task", "id")]),
+        ("**.task.id", [("task", "id"), ("hits", 1, "task", "id")]),
+        ("hits.**.id", [("hits", 0, "id"), ("hits", 1, "id"), ("hits", 1, "task", "id")]),
+        ("hits.**.**.id", [("hits", 0, "id"), ("hits", 1, "id"), ("hits", 1, "task", "id")]),
+        ("task.**", [("task",), ("task", "id"), ("task", "goal")]),
+        ("**.0", [("hits", 0), ("0",)]),
+        ("hits.-1", []),
+        ("hits." + "9" * 10_000, []),
+        ("task.id.more", []),
+    ],
+)
+def test_rests_reach_every_place_when_a_path_leads_there(path: str, reached: list[tuple[str | int, ...]]) -> None:
+    """Followed step by step a path leads where it says; `**` stands for any number of levels, also none."""
+    found = []
+    steps: list[tuple[tuple[str | int, ...], object, Rests]] = [((), DATA, rests_of([path]))]
+    for at, value, rests in steps:
+        if is_reached(rests):
+            found.append(at)
+        pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        steps.extend(((*at, key), child, rests_below(rests, key)) for key, child in pairs)
+
+    assert sorted(found, key=str) == sorted(reached, key=str)
+
+
+def test_rests_follow_many_paths_at_once_when_they_overlap() -> None:
+    """Each step leaves what is left of each path, and nothing of a path that went elsewhere."""
+    rests = rests_below(rests_of(["a.b", "a.*.c", "b", "**.d"]), "a")
+
+    assert rests == {("b",), ("*", "c"), ("**", "d")}
+    assert rests_below(rests_of(["a.b"]), "b") == frozenset()
+    assert is_reached(frozenset()) is False
