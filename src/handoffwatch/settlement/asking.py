@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import queue
-import threading
 from collections.abc import Awaitable
 from typing import Final
 
 from handoffwatch.outcomes import ReadBack, Verification, Verifier
+from handoffwatch.threads import DaemonThreads, ThreadsExhausted
 
 HANGING_MAX: Final = 8
 """How many verifiers may hang at once; beyond it a question fails at once instead of starting another thread."""
@@ -28,7 +27,7 @@ class Asker:
 
     def __init__(self, *, timeout_s: float) -> None:
         self._timeout_s = timeout_s
-        self._places = threading.BoundedSemaphore(HANGING_MAX)
+        self._threads = DaemonThreads("handoffwatch-verifier", threads_max=HANGING_MAX)
 
     def ask(self, verifier: Verifier, question: ReadBack) -> Verification:
         """Return the verifier's answer.
@@ -36,27 +35,18 @@ class Asker:
         Raises:
             VerifierFailed: It raised, took too long, answered something else, or too many verifiers hang.
         """
-        if not self._places.acquire(blocking=False):
-            raise VerifierFailed(f"{HANGING_MAX} verifiers hang")
-        answers: queue.SimpleQueue[object] = queue.SimpleQueue()
-
-        def answer() -> None:
-            try:
-                answers.put(_ask(verifier, question))
-            except BaseException as error:  # noqa: BLE001  it goes to the thread that asked, which raises VerifierFailed
-                answers.put(error)
-            finally:
-                self._places.release()
-
-        threading.Thread(target=answer, name="handoffwatch-verifier", daemon=True).start()
         try:
-            found = answers.get(timeout=self._timeout_s)
-        except queue.Empty:
+            answered = self._threads.start(lambda: _ask(verifier, question))
+            error = answered.exception(timeout=self._timeout_s)
+        except ThreadsExhausted:
+            raise VerifierFailed(f"{HANGING_MAX} verifiers hang") from None
+        except TimeoutError:
             raise VerifierFailed("TimeoutError") from None
+        if error is not None:
+            raise VerifierFailed(type(error).__name__) from error
+        found: object = answered.result()
         if isinstance(found, Verification):
             return found
-        if isinstance(found, BaseException):
-            raise VerifierFailed(type(found).__name__) from found
         raise VerifierFailed(f"an answer of type {type(found).__name__}")
 
 
