@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         ClaimRefused,
         ConfigError,
         HandoffBlocked,
+        HandoffHeld,
         HandoffwatchError,
         LedgerUnavailable,
         NeedsHuman,
@@ -21,10 +22,12 @@ if TYPE_CHECKING:
         ToolFailed,
         ToolRejected,
     )
-    from handoffwatch.handoffs.context import HandoffContext
+    from handoffwatch.handoffs.context import HandoffContext, TaskFacts
     from handoffwatch.handoffs.contract import Contract
+    from handoffwatch.handoffs.critique import Critic, CriticAnswer, CriticPolicy, CriticRequest
     from handoffwatch.handoffs.loose import contract_from_function, contract_from_json_schema
     from handoffwatch.handoffs.own_rules import rule
+    from handoffwatch.handoffs.risks import RiskLimits
     from handoffwatch.handoffs.watchdog import Watchdog
     from handoffwatch.runtime.call import Call
     from handoffwatch.runtime.run import Run
@@ -41,20 +44,27 @@ _MODULES = {
     "Clock": "clock",
     "ConfigError": "errors",
     "Contract": "handoffs.contract",
+    "Critic": "handoffs.critique",
+    "CriticAnswer": "handoffs.critique",
+    "CriticPolicy": "handoffs.critique",
+    "CriticRequest": "handoffs.critique",
     "Decision": "decision",
     "FailureClass": "vocabulary",
     "Finding": "decision",
     "HandoffBlocked": "errors",
     "HandoffContext": "handoffs.context",
+    "HandoffHeld": "errors",
     "HandoffwatchError": "errors",
     "LedgerUnavailable": "errors",
     "NeedsHuman": "errors",
     "RecordVerifier": "settlement.verifiers.record",
     "RegistrationError": "errors",
+    "RiskLimits": "handoffs.risks",
     "Run": "runtime.run",
     "Settings": "runtime.settings",
     "Step": "runtime.step",
     "Stopped": "errors",
+    "TaskFacts": "handoffs.context",
     "ToolDown": "errors",
     "ToolFailed": "errors",
     "ToolRejected": "errors",
@@ -72,20 +82,27 @@ __all__ = [
     "Clock",
     "ConfigError",
     "Contract",
+    "Critic",
+    "CriticAnswer",
+    "CriticPolicy",
+    "CriticRequest",
     "Decision",
     "FailureClass",
     "Finding",
     "HandoffBlocked",
     "HandoffContext",
+    "HandoffHeld",
     "HandoffwatchError",
     "LedgerUnavailable",
     "NeedsHuman",
     "RecordVerifier",
     "RegistrationError",
+    "RiskLimits",
     "Run",
     "Settings",
     "Step",
     "Stopped",
+    "TaskFacts",
     "ToolDown",
     "ToolFailed",
     "ToolRejected",

@@ -131,6 +131,7 @@ _TOOLS_NEED: Final = _closed("tools", v.ToolsNeed)
 _CLAIMED: Final = _closed("claimed", v.Claimed)
 _CLAIMED_DONE: Final = Label("claimed", (v.Claimed.DONE, v.Claimed.PARTIAL))
 _CAUSE: Final = _closed("cause", v.Cause)
+_CASE_KIND: Final = Label("kind", tuple(kind for kind in v.CaseKind if kind is not v.CaseKind.ALLOWED))
 _CODE: Final = _closed("code", v.ToolCode)
 
 _OVERHEAD_BUCKETS: Final = (
@@ -397,12 +398,10 @@ LEDGER_GUARD_REVIEWS: Final = _ledger(
     "ledger_guard_reviews_total", _C, "Reviewed refusals of the guard.",
     _WORKFLOW, _closed("selection", v.ReviewSelection), _closed("verdict", v.ReviewVerdict),
 )  # fmt: skip
-LEDGER_CASES_OPEN: Final = _ledger(
-    "ledger_cases_open", _G, "Cases that wait for a person.", _closed("kind", v.CaseKind), _CRITICALITY
-)
+LEDGER_CASES_OPEN: Final = _ledger("ledger_cases_open", _G, "Cases that wait for a person.", _CASE_KIND, _CRITICALITY)
 LEDGER_CASES_OLDEST: Final = _ledger(
     "ledger_cases_oldest_open_timestamp_seconds", _G, "Start of the oldest open case; absent when none.",
-    _closed("kind", v.CaseKind), _CRITICALITY, born=Born.FIRST_USE,
+    _CASE_KIND, _CRITICALITY, born=Born.FIRST_USE,
 )  # fmt: skip
 
 CATALOGUE: Final[tuple[Metric, ...]] = tuple(value for value in list(globals().values()) if isinstance(value, Metric))

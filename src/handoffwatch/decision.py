@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from handoffwatch.vocabulary import SEVERITY_RANK, Mode, Reaction, Severity, Verdict
@@ -42,7 +42,8 @@ class Decision(NamedTuple):
         severity: The worst finding's; info without findings.
         retryable: Whether the sender can repair it; false when nothing blocks.
         handoff_id: Never empty: from the envelope, else from the context, else generated.
-        normalized_payload: The JSON-mode dump of the whole validated handoff; None when blocked.
+        normalized_payload: The JSON-mode dump of the whole validated handoff; None when blocked. A held handoff
+            has it, so that it can go on once a person has approved it.
             In shadow mode the handoff as received, None when that is not a JSON object.
         verdict: allowed, warned, held or blocked.
         findings: Every violated rule.
@@ -90,6 +91,22 @@ def reacting(finding: Finding, reaction: Reaction | None) -> Finding:
         worse = SEVERITY_RANK[finding.severity] >= SEVERITY_RANK[Severity.ERROR]
         return finding._replace(reaction=reaction, severity=finding.severity if worse else Severity.ERROR)
     return finding._replace(reaction=reaction, severity=Severity.WARNING)
+
+
+def amended(decision: Decision, findings: Sequence[Finding]) -> Decision:
+    """Return a decision with more findings, and all that follows from them."""
+    together = (*decision.findings, *findings)
+    reasons, verdict, severity, retryable = summary_of(together)
+    allowed = verdict in (Verdict.ALLOWED, Verdict.WARNED) or decision.mode is Mode.SHADOW
+    return decision._replace(
+        allowed=allowed,
+        reasons=list(reasons),
+        severity=severity,
+        retryable=retryable,
+        normalized_payload=decision.normalized_payload if allowed or verdict is Verdict.HELD else None,
+        verdict=verdict,
+        findings=together,
+    )
 
 
 class Summary(NamedTuple):

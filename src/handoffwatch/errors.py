@@ -7,6 +7,7 @@
     ├── ClaimRefused         a run claims twice, or claims what it may not
     └── Stopped              a check stopped the flow on purpose
         ├── HandoffBlocked   the handoff is not fit for its receiver; carries the decision
+        │   └── HandoffHeld      nobody has approved it yet: send it again once a person has decided
         └── ToolFailed       a tool call ended without a result; carries the text for the model
             ├── ToolDown         it failed, and nobody may guess what it would have said
             ├── ToolRejected     it refused these arguments; the model may correct them
@@ -62,11 +63,25 @@ class Stopped(HandoffwatchError):
 
 
 class HandoffBlocked(Stopped):
-    """A handoff was stopped before its receiver's first action; `decision` is None when the check itself failed."""
+    """A handoff of the run `run_id` was stopped before its receiver's first action.
 
-    def __init__(self, message: str, *, decision: Decision | None, hint: str = "") -> None:
+    `decision` is None when the check itself failed.
+    """
+
+    def __init__(self, message: str, *, decision: Decision | None, run_id: str = "", hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.decision = decision
+        self.run_id = run_id
+
+
+class HandoffHeld(HandoffBlocked):
+    """Nobody has decided on a held handoff in time: the same handoff is delivered once `case_id` is approved."""
+
+    def __init__(
+        self, message: str, *, decision: Decision | None, case_id: str, run_id: str = "", hint: str = ""
+    ) -> None:
+        super().__init__(message, decision=decision, run_id=run_id, hint=hint)
+        self.case_id = case_id
 
 
 class ToolFailed(Stopped):

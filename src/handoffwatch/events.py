@@ -15,9 +15,11 @@ from handoffwatch.vocabulary import (
     BypassCause,
     Cause,
     Check,
+    CheckPurpose,
     Claimed,
     Component,
     Criticality,
+    CriticResult,
     Effect,
     FailureClass,
     GuardReason,
@@ -25,6 +27,8 @@ from handoffwatch.vocabulary import (
     Mode,
     Origin,
     RepairResult,
+    ReviewKind,
+    RiskSignal,
     RunOutcome,
     Safety,
     ToolCode,
@@ -64,7 +68,10 @@ HandoffLabels = tuple[str, str, str, str]
 
 
 class HandoffInspected(NamedTuple):
-    """One attempt of a handoff was judged."""
+    """One attempt of a handoff was judged.
+
+    `detection_s` is the time from producing it to naming what is wrong; None when nothing is, or nobody said when.
+    """
 
     workflow: str
     run_id: str
@@ -76,6 +83,7 @@ class HandoffInspected(NamedTuple):
     action: Action
     repair: RepairResult | None
     overhead_s: float
+    detection_s: float | None = None
 
 
 class HandoffEnded(NamedTuple):
@@ -86,6 +94,31 @@ class HandoffEnded(NamedTuple):
     labels: HandoffLabels
     outcome: HandoffOutcome
     attempts: int
+
+
+class CriticAnswered(NamedTuple):
+    """A critic was asked about a handoff, or was to be asked and was not.
+
+    `note` says in words of ours why there is no answer; it is empty when there is one, or when chance left it out.
+    """
+
+    run_id: str
+    route: str
+    handoff_id: str
+    result: CriticResult
+    duration_s: float
+    signals: tuple[RiskSignal, ...]
+    note: str = ""
+
+
+class UsageReported(NamedTuple):
+    """The host said what a model call for a check has cost; the numbers are checked before they come here."""
+
+    run_id: str
+    route: str
+    purpose: CheckPurpose
+    tokens: int
+    cost_usd: float
 
 
 class ToolCallStarted(NamedTuple):
@@ -164,6 +197,13 @@ class EffectSettled(NamedTuple):
     seconds: float
 
 
+class CaseReviewed(NamedTuple):
+    """A person did what something waited for; `seconds` is how long it waited."""
+
+    kind: ReviewKind
+    seconds: float
+
+
 class InternalErrorCaught(NamedTuple):
     """A fault of the product itself was caught; `error` is the name of its class."""
 
@@ -176,6 +216,8 @@ Event = (
     | RunEnded
     | HandoffInspected
     | HandoffEnded
+    | CriticAnswered
+    | UsageReported
     | ToolCallStarted
     | ToolAttempted
     | ToolCallEnded
@@ -183,5 +225,6 @@ Event = (
     | CheckBypassed
     | EffectVerified
     | EffectSettled
+    | CaseReviewed
     | InternalErrorCaught
 )

@@ -387,6 +387,13 @@ _FLOW: Final = (
         "stop and ask a person",
         "a third answer with the same gap",
     ),
+    _final(
+        "route_stopped",
+        "flow",
+        "a handoff was stopped on this route for this task, and nothing may follow it there",
+        "stop and ask a person",
+        "a new plan after the last one could not be repaired",
+    ),
     Reason(
         "approval_required",
         "flow",
@@ -416,4 +423,4 @@ _FLOW: Final = (
 REASONS: Final[dict[str, Reason]] = {
     reason.code: reason for reason in (*_STRUCTURE, *_COMPLETENESS, *_PLAUSIBILITY, *_IDENTITY, *_BOUNDARY, *_FLOW)
 }
-"""Every built-in reason by its code. Source: DESIGN section 2; `check_failed` by ADR 0001."""
+"""Every built-in reason by its code. Source: DESIGN section 2; ADR 0001 (`check_failed`), 0006 (`route_stopped`)."""

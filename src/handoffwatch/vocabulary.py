@@ -68,6 +68,29 @@ class AttemptKind(StrEnum):
     REPAIR = "repair"
 
 
+class Keep(StrEnum):
+    """Which handoffs of a route leave evidence: those that were blocked, these and a sample of the others, or all."""
+
+    BLOCKED = "blocked"
+    SAMPLED = "sampled"
+    ALL = "all"
+
+
+class Approval(StrEnum):
+    """Whether a person must approve what a contract allows."""
+
+    NONE = "none"
+    REQUIRED = "required"
+
+
+class HoldThen(StrEnum):
+    """What follows when no person has decided on a held handoff in time."""
+
+    STOP = "stop"
+    DELIVER = "deliver"
+    DIVERT = "divert"
+
+
 class HandoffOutcome(StrEnum):
     """How a handoff ended."""
 
@@ -290,12 +313,34 @@ class BypassCause(StrEnum):
 
 
 class CaseKind(StrEnum):
-    """The kinds of stored evidence."""
+    """The kinds of stored evidence. Nobody waits for that of an allowed handoff."""
 
+    ALLOWED = "allowed"
     BLOCKED = "blocked"
     HELD = "held"
     AMBIGUOUS = "ambiguous"
     QUARANTINED = "quarantined"
+    FALSE_SUCCESS = "false_success"
+
+
+class Ruling(StrEnum):
+    """What a person decided about a held handoff: it may go on, or it may not."""
+
+    APPROVED = "approved"
+    REJECTED = "rejected"
+
+
+class ViolationKind(StrEnum):
+    """The ways in which a run breaks the rules of its crossings.
+
+    blocked: a verdict. divergence: state that did not survive a crossing. guard: a refused answer. tool: a failure that
+    no later call recovered. false_success: an operation claimed done that did not land.
+    """
+
+    BLOCKED = "blocked"
+    DIVERGENCE = "divergence"
+    GUARD = "guard"
+    TOOL = "tool"
     FALSE_SUCCESS = "false_success"
 
 
@@ -332,6 +377,16 @@ class CheckPurpose(StrEnum):
 
     CRITIC = "critic"
     REPAIR = "repair"
+
+
+class RiskSignal(StrEnum):
+    """What about a handoff asks for a critic, although the watchdog lets it pass."""
+
+    NEW_SCHEMA_VERSION = "new_schema_version"
+    LOW_CONFIDENCE = "low_confidence"
+    AGENTS_IN_CONFLICT = "agents_in_conflict"
+    SENSITIVE_OPERATION = "sensitive_operation"
+    LARGE_PAYLOAD = "large_payload"
 
 
 class CriticResult(StrEnum):

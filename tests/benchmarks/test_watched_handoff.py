@@ -10,7 +10,8 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from pydantic import Field
 
-from handoffwatch import Contract, Watch
+from handoffwatch import Contract, Settings, Watch
+from handoffwatch.handoffs.settings import HandoffSettings
 from support.ratios import load_baselines, ratio, report
 
 
@@ -38,13 +39,16 @@ def test_watched_handoff_stays_near_the_hand_written_one(
         Counter("plain", "Plain.", labels, registry=registry),
         Histogram("plain_seconds", "Plain.", ["route"], registry=registry),
     )
-    watch = Watch(tracer_provider=provider)
+    settings = Settings(handoffs=HandoffSettings(hops_max=1_000_000))
+    watch = Watch(settings=settings, tracer_provider=provider)
     watch.workflow("bench", tools="none")
     watch.route("executor->reviewer", contract=Findings)
     run = watch.run("bench", task_id="t-1")
     raw = baselines.handoff(10)
+    ids = iter([f"h-{number}" for number in range(20_000)])
 
     def ours() -> None:
+        raw["handoff_id"] = next(ids)  # an id is accepted once
         step = run.handoff("executor", "reviewer", raw)
         run.arrived(step)
         run.ended(step)

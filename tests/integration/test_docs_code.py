@@ -15,7 +15,10 @@ from support.requirements import ROOT
 _BLOCK = re.compile(r"^```(python|text|console)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _END = "\x1e"
 
-GUIDES = [ROOT / "docs" / f"{name}.md" for name in ("contracts", "shadow-mode", "what-each-check-proves")]
+GUIDES = [
+    ROOT / "docs" / f"{name}.md"
+    for name in ("contracts", "shadow-mode", "what-each-check-proves", "what-follows-a-decision")
+]
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:

@@ -212,9 +212,9 @@ _PROGRAM = textwrap.dedent(
     watch.route("planner->executor", contract=Findings)
 
     began = time.perf_counter()
-    with watch.run("refunds", task_id="t-1") as run:
+    with watch.run("refunds") as run:
         for number in range(100):
-            run.transfer("planner", "executor", handoff(handoff_id=f"h-{number}"), receiver=lambda _: None)
+            run.transfer("planner", "executor", handoff(task_id=f"t-{number}"), receiver=lambda _: None)
     worked_s = time.perf_counter() - began
 
     began = time.perf_counter()

@@ -20,7 +20,14 @@ NEW_ID: Final = "made-for-it"
 CHECK_S: Final = 0.25
 """Seconds that every check takes on the watchdog's clock."""
 
-WITHOUT_CONTEXT: Final = ("foreign_task", "foreign_run", "stale_context", "consumed_handoff")
+WITHOUT_CONTEXT: Final = (
+    "foreign_task",
+    "foreign_run",
+    "stale_context",
+    "consumed_handoff",
+    "duplicate_handoff",
+    "loop_limit",
+)
 """The rules that are skipped when there is no context."""
 
 

@@ -21,7 +21,7 @@ GROUPS = {
     "orphaned_tool_call orphaned_item consumed_handoff duplicate_handoff loop_limit",
     "boundary": "value_missing value_added value_changed type_changed order_changed rest_changed artifact_changed "
     "seal_missing seal_invalid migration_failed capture_failed",
-    "flow": "repair_exhausted approval_required critic_concern check_failed",
+    "flow": "repair_exhausted route_stopped approval_required critic_concern check_failed",
 }
 WARNS = {"deprecated_schema_version", "missing_handoff_id"}
 FLAGS = {"merge_conflict", "low_confidence", "critic_concern"}
@@ -29,7 +29,7 @@ HOLDS = {"approval_required"}
 CRITICAL = {"missing_operation_id", "route_mismatch", "foreign_task", "foreign_run", "loop_limit", "check_failed"}
 FINAL = {
     "missing_operation_id", "missing_context", "unknown_route", "consumed_handoff", "loop_limit", "repair_exhausted",
-    "check_failed", *GROUPS["boundary"].split(),
+    "check_failed", "route_stopped", *GROUPS["boundary"].split(),
 }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from handoffwatch.cli import case, contracts, demo, inspect, mixin
+from handoffwatch.cli import case, contracts, demo, inspect, mixin, review
 from handoffwatch.cli.report import exit_code, report
 from handoffwatch.errors import HandoffwatchError
 
@@ -21,6 +21,7 @@ app = typer.Typer(
 app.add_typer(case.app, name="case")
 app.add_typer(contracts.app, name="contracts")
 app.add_typer(mixin.app, name="mixin")
+app.add_typer(review.app, name="review")
 
 
 def run() -> None:

@@ -1,146 +1,164 @@
-"""`handoffwatch case`: the cases that wait for a person, and resolving them."""
+"""`handoffwatch case`: the cases that wait for a person, deciding about held handoffs, and resolving the rest."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from handoffwatch.cli.case_lines import CASE_COLUMNS, case_fields, case_row
+from handoffwatch.cli.evidence import all_findings, findings_table, record_blocks
+from handoffwatch.cli.stored import ConfigOption, JsonOption, NoteOption, case_text, completing, open_ledger
+from handoffwatch.cli.terminal import (
+    fields,
+    print_blocks,
+    print_json,
+    printable,
+    say,
+    say_next,
+    table,
+    time_text,
+    to_type,
+)
 from handoffwatch.errors import ConfigError
-from handoffwatch.vocabulary import CaseKind
+from handoffwatch.vocabulary import CaseKind, HandoffOutcome, Ruling
 
 if TYPE_CHECKING:
     from handoffwatch.ledger import Case, Ledger
 
-NOTE_LENGTH_MAX: Final = 2000
+_DECIDED: Final = frozenset({CaseKind.HELD})
+_RESOLVED: Final = frozenset(CaseKind) - _DECIDED
+_STARTED: Final = frozenset({HandoffOutcome.DELIVERED, HandoffOutcome.RECEIVER_FAILED})
 
-_COLUMNS: Final = ("CASE", "KIND", "CRITICALITY", "OPENED", "RESOLVED", "RUN", "FACTS")
-_GAP: Final = "  "
-
-app = typer.Typer(help="List, show and resolve the cases that wait for a person.", no_args_is_help=True)
-
-_Config = Annotated[
-    str | None, typer.Option(metavar="FILE", help="The settings file; without it HANDOFFWATCH_CONFIG, or defaults.")
-]
-_Id = Annotated[str, typer.Argument(metavar="ID", help="The case, as `case list` names it.", show_default=False)]
-_Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+app = typer.Typer(help="List, show, decide and resolve the cases that wait for a person.", no_args_is_help=True)
 
 
-def note_text(text: str) -> str:
-    """Return a note as it is stored.
+def _id_of(kinds: frozenset[CaseKind]) -> Any:
+    """Return the argument that names a case; the shell completes it from the open ones of these kinds."""
+    return typer.Argument(
+        metavar="ID",
+        help="The case, as `case list` names it.",
+        show_default=False,
+        autocompletion=completing(
+            lambda ledger: [(case.case_id, case_text(case)) for case in ledger.cases() if case.kind in kinds]
+        ),
+    )
 
-    Raises:
-        typer.BadParameter: It says nothing, or too much.
-    """
-    if not text.strip() or len(text) > NOTE_LENGTH_MAX:
-        raise typer.BadParameter(f"must say what was done, in at most {NOTE_LENGTH_MAX} characters")
-    return text.strip().encode("utf-8", "backslashreplace").decode()
+
+_AnyId = Annotated[str, _id_of(frozenset(CaseKind))]
+_HeldId = Annotated[str, _id_of(_DECIDED)]
+_OtherId = Annotated[str, _id_of(_RESOLVED)]
 
 
 @app.command("list")
 def list_cases(
     kind: Annotated[CaseKind | None, typer.Option(help="Only cases of this kind.")] = None,
     show_all: Annotated[bool, typer.Option("--all", help="Resolved cases too.")] = False,
-    config: _Config = None,
-    as_json: _Json = False,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """List the open cases, the oldest first."""
-    with _ledger(config) as ledger:
+    with open_ledger(config) as ledger:
         label = ledger.snapshot().label
         found = ledger.cases(kind=kind, open_only=not show_all)
     if as_json:
-        typer.echo(json.dumps({"ledger": label, "cases": [asdict(case) for case in found]}, indent=2))
+        print_json({"ledger": label, "cases": [asdict(case) for case in found]})
         return
-    rows = [_COLUMNS, *map(_row, found)] if found else []
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        typer.echo(_GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    print_blocks([table(CASE_COLUMNS, map(case_row, found))])
     still_open = sum(case.resolved_unix_s is None for case in found)
-    typer.echo(
-        f"ledger {label}: {still_open} open" + (f", {len(found) - still_open} resolved" if show_all else ""), err=True
-    )
+    say(f"ledger {label}: {still_open} open" + (f", {len(found) - still_open} resolved" if show_all else ""))
+    if found:
+        say_next(to_type("case show ID", config=config))
 
 
 @app.command("show")
-def show_case(case_id: _Id, config: _Config = None, as_json: _Json = False) -> None:
-    """Show everything that is stored about one case."""
-    with _ledger(config) as ledger:
-        case = _existing(ledger, case_id)
+def show_case(case_id: _AnyId, config: ConfigOption = None, as_json: JsonOption = False) -> None:
+    """Show everything that is stored about one case: its facts, then what was found, sent and delivered."""
+    with open_ledger(config) as ledger:
+        case = _existing(ledger, case_id, config)
     if as_json:
-        typer.echo(json.dumps(asdict(case), indent=2))
+        print_json(asdict(case))
         return
-    stored = {
-        "case": case.case_id,
-        "kind": case.kind,
-        "criticality": case.criticality,
-        "run": case.run_id,
-        "subject": case.subject,
-        **case.facts,
-        "opened": _time(case.opened_unix_s),
-        "resolved": _time(case.resolved_unix_s),
-        "note": case.note or "-",
-    }
-    width = max(map(len, stored))
-    for name, value in stored.items():
-        typer.echo(f"{name.ljust(width)}{_GAP}{_printable(value)}")
+    print_blocks([fields(case_fields(case)), findings_table(all_findings(case)), *record_blocks(case)])
+    if case.resolved_unix_s is None:
+        say_next(*_ways_out(case, config))
+
+
+@app.command("approve")
+def approve_case(case_id: _HeldId, note: NoteOption, config: ConfigOption = None, as_json: JsonOption = False) -> None:
+    """Let a held handoff go on."""
+    _rule(case_id, Ruling.APPROVED, note, config=config, as_json=as_json)
+
+
+@app.command("reject")
+def reject_case(case_id: _HeldId, note: NoteOption, config: ConfigOption = None, as_json: JsonOption = False) -> None:
+    """Stop a held handoff."""
+    _rule(case_id, Ruling.REJECTED, note, config=config, as_json=as_json)
 
 
 @app.command("resolve")
-def resolve_case(
-    case_id: _Id,
-    note: Annotated[str, typer.Option(parser=note_text, metavar="TEXT", help="What was done.", show_default=False)],
-    config: _Config = None,
-) -> None:
+def resolve_case(case_id: _OtherId, note: NoteOption, config: ConfigOption = None, as_json: JsonOption = False) -> None:
     """Resolve a case once what it shows has been put right; the alert on open cases ends with the last one."""
-    with _ledger(config) as ledger:
-        is_new = ledger.resolve_case(_existing(ledger, case_id).case_id, note=note)
-        case = _existing(ledger, case_id)
-    said = "resolved" if is_new else f"was resolved at {_time(case.resolved_unix_s)}, and keeps its note"
+    with open_ledger(config) as ledger:
+        case = _existing(ledger, case_id, config)
+        if case.kind in _DECIDED:
+            raise ConfigError(
+                f"case {case_id}: kind: must not be held: a person decides whether its handoff goes on",
+                hint="\n".join(_ways_out(case, config)),
+            )
+        is_new = ledger.resolve_case(case_id, note=note)
+        case = _existing(ledger, case_id, config)
+    if as_json:
+        print_json(asdict(case))
+        return
+    said = "resolved" if is_new else f"was resolved at {time_text(case.resolved_unix_s)}, and keeps its note"
     typer.echo(f"case {case.case_id}: {said}")
 
 
-@contextmanager
-def _ledger(config: str | None) -> Iterator[Ledger]:
-    """Open the ledger of the settings; it must exist, so that a wrong folder does not look like an empty ledger."""
-    from handoffwatch.clock import Clock
-    from handoffwatch.ledger import Ledger
-    from handoffwatch.runtime.settings import Settings
+def _rule(case_id: str, ruling: Ruling, note: str, *, config: str | None, as_json: bool) -> None:
+    with open_ledger(config) as ledger:
+        kind = _existing(ledger, case_id, config).kind
+        if kind not in _DECIDED:
+            hint = to_type(f"case list --kind {CaseKind.HELD}", config=config)
+            raise ConfigError(f"case {case_id}: kind: must be held, got {kind}", hint=hint)
+        is_new = ledger.rule_case(case_id, ruling, note)
+        case = _existing(ledger, case_id, config)
+        now_unix_s = ledger.clock.wall_s()
+    if not is_new:
+        raise ConfigError(
+            f"case {case_id}: ruling: is final, got a case that was {case.ruling or 'resolved without one'} "
+            f"at {time_text(case.resolved_unix_s)}",
+            hint=to_type(f"case show {case_id}", config=config),
+        )
+    if as_json:
+        print_json(asdict(case))
+        return
+    typer.echo(f"case {case_id}: {ruling}; {_what_follows(case, ruling, now_unix_s=now_unix_s)}")
 
-    settings = Settings.load(config)
-    ledger = Ledger(settings.ledger, policy=settings.settlement.policy(), clock=Clock(), must_exist=True)
-    try:
-        yield ledger
-    finally:
-        ledger.close()
+
+def _what_follows(case: Case, ruling: Ruling, *, now_unix_s: float) -> str:
+    """Return what a ruling leads to: the run may wait, or its time is over."""
+    outcome = case.facts.get("outcome")
+    is_approved = ruling is Ruling.APPROVED
+    if outcome in _STARTED:
+        return "its receiver was started before, when the time for a decision was over"
+    if outcome == CaseKind.HELD and case.expires_unix_s is not None and now_unix_s < case.expires_unix_s:
+        return f"the run that waits for it {'goes on' if is_approved else 'stops there'}"
+    return f"no run waits for it: the same handoff is {'delivered' if is_approved else 'stopped'} when it is sent again"
 
 
-def _existing(ledger: Ledger, case_id: str) -> Case:
+def _ways_out(case: Case, config: str | None) -> list[str]:
+    """Return what to type for a case that is open."""
+    verbs = ("approve", "reject") if case.kind in _DECIDED else ("resolve",)
+    return [to_type(f"case {verb} {case.case_id} --note TEXT", config=config) for verb in verbs]
+
+
+def _existing(ledger: Ledger, case_id: str, config: str | None) -> Case:
     case = ledger.case(case_id) if case_id.isascii() else None
     if case is None:
         raise ConfigError(
-            f"case {_printable(case_id)}: id: must name a case of ledger {ledger.snapshot().label}",
-            hint="handoffwatch case list --all",
+            f"case {printable(case_id)}: id: must name a case of ledger {ledger.snapshot().label}",
+            hint=to_type("case list --all", config=config),
         )
     return case
-
-
-def _row(case: Case) -> tuple[str, ...]:
-    facts = " ".join(f"{name}={_printable(value)}" for name, value in case.facts.items())
-    opened, resolved = _time(case.opened_unix_s), _time(case.resolved_unix_s)
-    return case.case_id, case.kind, case.criticality, opened, resolved, _printable(case.run_id), facts
-
-
-def _time(unix_s: float | None) -> str:
-    if unix_s is None:
-        return "-"
-    return datetime.fromtimestamp(unix_s, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
-def _printable(value: object) -> str:
-    """Return a stored value as text that cannot steer a terminal: an agent may have written it."""
-    return "".join(character if character.isprintable() else "?" for character in str(value))

@@ -121,7 +121,7 @@ def tell_truth(plans: Iterable[RunPlan], refunds: Iterable[Refund], deeds: Itera
         stored[refund.order_id].append(refund)
     for plan in plans:
         truth.faults[plan.story.name] += 1
-        _Run(plan, truth.workload).tell()
+        _Run(plan, truth.workload, truth.ledger).tell()
         _tell_outcome(plan, stored[plan.order_id], truth)
     _tell_deeds(deeds, truth)
     return truth
@@ -146,11 +146,12 @@ def _stops(plan: RunPlan) -> bool:
 
 
 class _Run:
-    """Walks through one run as its agents will, and counts what must be seen."""
+    """Walks through one run as its agents will, and counts what must be seen, in the process and as open cases."""
 
-    def __init__(self, plan: RunPlan, tally: Counter[Series]) -> None:
+    def __init__(self, plan: RunPlan, tally: Counter[Series], cases: Counter[Series]) -> None:
         self._plan = plan
         self._tally = tally
+        self._cases = cases
 
     def tell(self) -> None:
         story = self._plan.story
@@ -202,9 +203,13 @@ class _Run:
             assert fault is not None
             self._count("handoff_blocks_total", **facts, attempt=kind)
             self._count("handoff_findings_total", **facts, reason=_CODE_OF[fault], reaction="block")
+            if last and not _is_final(self._plan):
+                self._count("handoff_findings_total", **facts, reason="repair_exhausted", reaction="block")
             if last:
                 self._attempts(route, attempt)
                 self._end(route, "stopped")
+                if CRITICALITY_OF[route] == "critical":
+                    self._cases[series("ledger_cases_open", kind="blocked", criticality="critical")] += 1
                 break
         return False
 

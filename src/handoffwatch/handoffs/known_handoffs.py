@@ -10,7 +10,7 @@ from typing import Any, Final
 from pydantic import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 
-from handoffwatch.handoffs.context import HandoffContext
+from handoffwatch.handoffs.context import HandoffContext, TaskFacts
 from handoffwatch.handoffs.contract import CompiledContract, LooseContract
 from handoffwatch.handoffs.routes import Route
 from handoffwatch.values.paths import places
@@ -68,7 +68,7 @@ def good_handoff(route: Route, contract: CompiledContract) -> KnownHandoff:
     }
     operation_id = payload.get("operation_id")
     finished = frozenset({operation_id} if isinstance(operation_id, str) else ())
-    return KnownHandoff(handoff, HandoffContext(_NAME, task_id, 1, _NAME, 1, finished, frozenset()))
+    return KnownHandoff(handoff, HandoffContext(_NAME, task_id, 1, _NAME, 1, finished, frozenset(), TaskFacts()))
 
 
 def bad_handoff(good: KnownHandoff, contract: CompiledContract) -> KnownHandoff:

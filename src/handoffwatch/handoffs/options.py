@@ -28,6 +28,8 @@ class Options:
         requires_context: Whether the orchestrator must say its run or task.
         irreversible: Whether the receiver acts for good: `payload.operation_id` is needed, and completed work must
             name a finished operation.
+        replaces_state: Whether an accepted handoff replaces the state it rests on: a second one with the same
+            `context_version`, or an older one, is `stale_state`.
         deprecated_from: The day (UTC) from which this version is blocked; until then it warns.
         age_s_max: The most seconds since `produced_at`.
         confidence_min: The least `payload.confidence`, 0.0 to 1.0.
@@ -46,6 +48,7 @@ class Options:
     ready_needs: tuple[str, ...] = ()
     requires_context: bool = False
     irreversible: bool = False
+    replaces_state: bool = False
     deprecated_from: datetime.date | None = None
     age_s_max: float | None = None
     confidence_min: float | None = None
@@ -199,6 +202,7 @@ _READERS = {
     "ready_needs": _paths,
     "requires_context": _flag,
     "irreversible": _flag,
+    "replaces_state": _flag,
     "deprecated_from": _day,
     "age_s_max": _seconds,
     "confidence_min": _share,

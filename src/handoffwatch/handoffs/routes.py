@@ -9,11 +9,12 @@ from typing import Final
 
 from handoffwatch.decision import Finding
 from handoffwatch.errors import RegistrationError
+from handoffwatch.handoffs.conduct import PLAIN, Conduct
 from handoffwatch.handoffs.contract import AnyContract, CompiledContract, LooseContract, compile_contract
 from handoffwatch.handoffs.structure import finding
 from handoffwatch.reasons import REASONS
 from handoffwatch.values.names import folded, is_name
-from handoffwatch.vocabulary import Criticality, Mode, Reaction
+from handoffwatch.vocabulary import Action, BypassCause, Check, Criticality, Keep, Mode, Reaction
 
 ARROW: Final = "->"
 
@@ -31,6 +32,9 @@ class Route:
         contracts: By schema version; none on a route that is declared unchecked.
         identity: The path whose value the attempts of one handoff share, as the last contract says.
         reactions: By reason code, where this route reacts otherwise than the code or the contract says.
+        conduct: What it does beside judging.
+        replaces_state: Whether an accepted handoff of one of its contracts replaces the state that it rests on.
+        is_quiet: Whether a handoff that is allowed leaves nothing behind but its numbers and its span.
     """
 
     name: str
@@ -41,11 +45,19 @@ class Route:
     contracts: dict[str, CompiledContract]
     identity: tuple[str, ...]
     reactions: Mapping[str, Reaction]
+    conduct: Conduct = PLAIN
+    replaces_state: bool = False
+    is_quiet: bool = False
 
     @property
     def is_unchecked(self) -> bool:
         """Whether everything passes here and counts as bypassed."""
         return not self.contracts
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """The schema versions that it takes."""
+        return tuple(self.contracts)
 
     @property
     def codes(self) -> frozenset[tuple[str, Reaction]]:
@@ -55,7 +67,21 @@ class Route:
             yielded |= {(reason.code, reason.reaction) for rule in contract.rules for reason in rule.reasons}
             if contract.options.deprecated_from is not None:
                 yielded.add(("deprecated_schema_version", Reaction.BLOCK))
+        if self.conduct.critic is not None:
+            yielded.add(("critic_concern", Reaction.WARN))
         return frozenset((code, self.reactions.get(code, reaction)) for code, reaction in yielded)
+
+    @property
+    def bypasses(self) -> frozenset[tuple[Check, BypassCause]]:
+        """The checks that a handoff of this route can pass without, and why."""
+        found = {(Check.LEDGER, BypassCause.LEDGER_DOWN)}
+        if self.is_unchecked:
+            found.add((Check.CONTRACT, BypassCause.UNCHECKED))
+        if self.conduct.durable:
+            found.add((Check.LEDGER, BypassCause.UNCHECKED))
+        if self.conduct.when_blocked is Action.HOLD:
+            found.add((Check.CONTRACT, BypassCause.ON_FAILURE_PASS))
+        return frozenset(found)
 
 
 class Routes:
@@ -64,6 +90,7 @@ class Routes:
     def __init__(self) -> None:
         self._by_agents: dict[tuple[str, str], Route] = {}
         self._agents: dict[str, str] = {}
+        self._cycles: dict[str, bool] = {}
 
     def __iter__(self) -> Iterator[Route]:
         return iter(self._by_agents.values())
@@ -77,6 +104,7 @@ class Routes:
         mode: Mode,
         reactions: Mapping[str, Reaction] | None = None,
         unchecked: bool = False,
+        conduct: Conduct = PLAIN,
     ) -> Route:
         """Register the route `source->target` and return it.
 
@@ -87,12 +115,14 @@ class Routes:
             mode: Whether the program obeys the watchdog.
             reactions: Reaction by reason code, where this route differs.
             unchecked: Whether everything passes, and counts as bypassed.
+            conduct: What it does beside judging.
 
         Raises:
             RegistrationError: The name is not of that form, is taken, or collides with another agent's; no contract
                 where one is needed; two contracts of one version; a reaction for a code that nobody knows.
         """
         source, target = _agents_of(name)
+        conduct.check(name)
         if (source, target) in self._by_agents:
             raise RegistrationError(
                 f"route {name}: is registered already",
@@ -110,8 +140,10 @@ class Routes:
             )
         identity = tuple(list(compiled.values())[-1].options.identity.split(".")) if compiled else ("task_id",)
         route = Route(
-            f"{source}{ARROW}{target}", source, target, criticality, mode, compiled, identity, dict(reactions or {})
-        )
+            f"{source}{ARROW}{target}", source, target, criticality, mode, compiled, identity, dict(reactions or {}),
+            conduct, any(each.options.replaces_state for each in compiled.values()),
+            not (unchecked or conduct.durable or conduct.keep is not Keep.BLOCKED),
+        )  # fmt: skip
         if "check_failed" in route.reactions:
             raise RegistrationError(
                 f"route {name}: reactions: check_failed must block, because nothing was proven",
@@ -126,6 +158,7 @@ class Routes:
                     hint=f"did you mean {close[0]}?" if close else "the codes stand in docs/reasons",
                 )
         self._by_agents[source, target] = route
+        self._cycles.clear()
         for agent in (source, target):
             self._agents[folded(agent)] = agent
         return route
@@ -153,6 +186,22 @@ class Routes:
     def find(self, source: str, target: str) -> Route | None:
         """Return the route between two agents, by their exact names."""
         return self._by_agents.get((source, target))
+
+    def may_come_back(self, route: Route) -> bool:
+        """Return whether the routes lead from the receiver of this one back to its sender: only there can a loop be."""
+        known = self._cycles.get(route.name)
+        if known is None:
+            known = self._cycles[route.name] = self._leads(route.target, route.source)
+        return known
+
+    def _leads(self, start: str, end: str) -> bool:
+        reached, left = {start}, [start]
+        while left:
+            agent = left.pop()
+            found = {target for source, target in self._by_agents if source == agent} - reached
+            reached |= found
+            left += found
+        return end in reached
 
     def identity_path(self, source: str, target: str) -> tuple[str, ...]:
         """Return the path whose value the attempts of one handoff share; `task_id` for an unknown route."""

@@ -14,7 +14,8 @@ from handoffwatch.values.paths import places
 from handoffwatch.values.result_flags import is_blank
 from handoffwatch.vocabulary import Reaction
 
-_WITHOUT_CONTEXT: Final = ("foreign_task", "foreign_run", "stale_context", "consumed_handoff")
+_LIMITS: Final = ("duplicate_handoff", "loop_limit")
+_WITHOUT_CONTEXT: Final = ("foreign_task", "foreign_run", "stale_context", "consumed_handoff", *_LIMITS)
 
 
 def judge_identity(
@@ -91,8 +92,8 @@ def skipped_rules(handoff: Mapping[str, Any], contract: CompiledContract, contex
         skipped = (*skipped, "operation_unconfirmed")
     if context is NO_CONTEXT:
         return _WITHOUT_CONTEXT + skipped
-    if context.consumed is None:
-        skipped = ("consumed_handoff", *skipped)
+    if context.task is None:
+        skipped = (*_LIMITS, *skipped) if context.consumed is not None else ("consumed_handoff", *_LIMITS, *skipped)
     if context.context_version is None or handoff.get("context_version") is None:
         skipped = ("stale_context", *skipped)
     if context.run_id is None:

@@ -9,8 +9,9 @@ from typing import Annotated
 from pydantic import Field
 
 from handoffwatch.errors import RegistrationError
+from handoffwatch.handoffs.conduct import HOLD_S_MAX
 from handoffwatch.values.settings_model import Number, SettingsModel
-from handoffwatch.vocabulary import Mode, Reaction
+from handoffwatch.vocabulary import HoldThen, Keep, Mode, Reaction
 
 
 class RouteSettings(SettingsModel):
@@ -22,13 +23,45 @@ class RouteSettings(SettingsModel):
     reactions: dict[str, Annotated[Reaction, Field(strict=False)]] = Field(
         {}, description="Reaction by reason code: block, hold, flag or warn."
     )
+    durable: bool | None = Field(None, description="Whether limits and duplicates are kept in the ledger.")
+    keep: Keep | None = Field(
+        None, strict=False, description="Which handoffs leave evidence: blocked, sampled (some others too) or all."
+    )
+    approval: bool | None = Field(None, description="Whether a person must approve what the contract allows.")
+    hold_s: Number | None = Field(
+        None, ge=0, le=HOLD_S_MAX, description="How long a held handoff waits for a person; 0 does not wait."
+    )
+    hold_then: HoldThen | None = Field(
+        None, strict=False, description="What follows when nobody has decided in time: stop, deliver or divert."
+    )
 
 
 class HandoffSettings(SettingsModel):
-    """The section `handoffs`: how often a sender may repair a blocked handoff."""
+    """The section `handoffs`: repairs, limits, waits for a person, and what is kept."""
 
     repairs_max: int = Field(2, ge=0, le=100, description="Repairs of one handoff; 0 stops at the first block.")
     repairs_per_run_max: int = Field(10, ge=0, le=10_000, description="Repairs of all handoffs of one run together.")
+    stop_identical: bool = Field(
+        False, description="Whether an answer that says the same as one that was blocked before ends the repairs."
+    )
+    hops_max: int = Field(25, ge=1, le=1_000_000, description="Handoffs of one task.")
+    repeats_max: int = Field(
+        3, ge=1, le=1_000_000, description="How often the same content may come to a route of a task."
+    )
+    hold_poll_s: Number = Field(
+        2.0, gt=0, le=3_600, description="Seconds between two looks at whether a person has decided."
+    )
+    lease_s: Number = Field(
+        900.0, gt=0, le=86_400, description="How long a durable route takes a handoff for one that is in progress."
+    )
+    evidence_bytes_max: int = Field(
+        262_144, ge=4_096, le=16_777_216, description="The largest evidence of one handoff, as JSON text."
+    )
+    keep_sample: Number = Field(0.1, ge=0, le=1, description="The share of good handoffs kept where a route samples.")
+    review_sample: Number = Field(0.1, ge=0, le=1, description="The share of blocks drawn for review.")
+    redact: list[str] = Field(
+        [], description="Paths and field names that evidence leaves out, beside those known as secret."
+    )
     payload_bytes_max: int = Field(
         1_048_576, ge=1_024, le=1_073_741_824, description="The largest handoff that is judged, as JSON text."
     )

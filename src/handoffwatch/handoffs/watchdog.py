@@ -10,9 +10,10 @@ from pydantic import ValidationError
 
 from handoffwatch.clock import Clock
 from handoffwatch.decision import Decision, Finding, reacting, summary_of
-from handoffwatch.handoffs.context import NO_CONTEXT, HandoffContext
+from handoffwatch.handoffs.context import NO_CONTEXT, HandoffContext, TaskFacts
 from handoffwatch.handoffs.contract import CompiledContract, compile_envelope
 from handoffwatch.handoffs.examination import examine_dict, examine_text, name_errors
+from handoffwatch.handoffs.limits import TaskLimits, judge_limits
 from handoffwatch.handoffs.reading import PAYLOAD_BYTES_MAX, read_handoff
 from handoffwatch.handoffs.routes import Route, Routes
 from handoffwatch.handoffs.rules import judge_demands, judge_identity, skipped_rules
@@ -23,6 +24,9 @@ from handoffwatch.vocabulary import OTHER, Mode, Severity, Verdict
 
 _NO_ID: Final = (None, "")
 _NUMBERS: Final = (int, float)
+_FIELDS_MANY: Final = 1_000
+_NOTHING_SEEN: Final = TaskFacts()[1:]
+"""Of a task that went neither round nor wrong: it may be handed over until its hops are used up."""
 
 
 class Watchdog:
@@ -36,6 +40,7 @@ class Watchdog:
         clock: Times the check.
         new_id: Makes the id of a handoff that has none.
         payload_bytes_max: The largest handoff that is judged, as JSON text.
+        limits: How often a task may be handed over.
     """
 
     def __init__(
@@ -45,9 +50,11 @@ class Watchdog:
         clock: Clock,
         new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
         payload_bytes_max: int = PAYLOAD_BYTES_MAX,
+        limits: TaskLimits = TaskLimits(),  # noqa: B008 - a tuple
     ) -> None:
         self.routes = routes
         self._bytes_max = payload_bytes_max
+        self.limits = limits
         self._clock = clock
         self._new_id = new_id
         self._envelope = compile_envelope()
@@ -93,9 +100,7 @@ class Watchdog:
                 passed = decode(received_text) if received_text else None
                 return self._decide([], passed, handoff_id, route, "", known.attempt, ("contract",), (), started_s)
             contract = self._contract(handoff, route, findings)
-            judge_identity(
-                findings, handoff, expected_source=expected_source, expected_target=expected_target, context=known
-            )
+            self._judge_envelope(findings, handoff, contract, expected_source, expected_target, known)
             judge_truncation(findings, handoff, raw_text_ended=True)
             normalized, coerced = examine_text(findings, handoff, text, contract, context=known, now_unix_s=now_unix_s)
             if normalized is not None:
@@ -111,6 +116,8 @@ class Watchdog:
             )
         except Exception as error:  # noqa: BLE001 - our own fault fails closed; recording counts it by its code
             failed = finding("check_failed", "$", f"a check raised {kind_of(error)}, so nothing was proven")
+            if route is None and type(expected_source) is type(expected_target) is str:
+                route = self.routes.find(expected_source, expected_target)
             own_id = handoff_id or self._id(known)
             return self._decide([failed], None, own_id, route, "", known.attempt, (), (), started_s)
 
@@ -132,6 +139,9 @@ class Watchdog:
         if route is None or route.mode is Mode.SHADOW:
             return None
         contract = route.contracts.get(version)
+        payload = raw.get("payload")
+        if type(payload) is dict and len(payload) > _FIELDS_MANY:
+            return None  # its size is looked at before each unknown field is named
         if contract is None or (contract.failed is not None and raw.get("status") == "failed"):
             return None
         findings: list[Finding] = []
@@ -147,7 +157,7 @@ class Watchdog:
             return self._refused(raw, error, route, contract, source, target, context, now_unix_s, started_s)
         except Exception:  # noqa: BLE001 - whatever it is, the careful way meets it again and names it
             return None
-        judge_identity(findings, normalized, expected_source=source, expected_target=target, context=context)
+        self._judge_envelope(findings, normalized, contract, source, target, context)
         if findings:
             return None
         skipped = skipped_rules(normalized, contract, context)
@@ -177,7 +187,7 @@ class Watchdog:
             return None
         handoff = {name: value for name, value in raw.items() if type(value) in PLAIN_TYPES}
         findings: list[Finding] = []
-        judge_identity(findings, handoff, expected_source=source, expected_target=target, context=context)
+        self._judge_envelope(findings, handoff, contract, source, target, context)
         judge_truncation(findings, handoff, raw_text_ended=True)
         name_errors(findings, handoff, details, contract)
         judge_demands(findings, handoff, contract, context=context, now_unix_s=now_unix_s)
@@ -190,6 +200,21 @@ class Watchdog:
         return self._decide(
             findings, None, handoff_id, route, contract.version, context.attempt, skipped, (), started_s
         )
+
+    def _judge_envelope(
+        self,
+        findings: list[Finding],
+        handoff: Mapping[str, Any],
+        contract: CompiledContract,
+        source: str | None,
+        target: str | None,
+        context: HandoffContext,
+    ) -> None:
+        """Add to `findings` where the envelope contradicts what the orchestrator knows."""
+        judge_identity(findings, handoff, expected_source=source, expected_target=target, context=context)
+        task = context.task
+        if task is not None and (task[0] >= self.limits.hops_max or task[1:] != _NOTHING_SEEN):
+            judge_limits(findings, handoff, contract, task, self.limits)
 
     def _identified(
         self, handoff: dict[str, Any], text: bytes, context: HandoffContext, findings: list[Finding]
@@ -252,8 +277,8 @@ class Watchdog:
         allowed = verdict is Verdict.WARNED or mode is Mode.SHADOW
         return Decision(
             allowed, list(reasons), severity, retryable, handoff_id,
-            normalized if allowed else None, verdict, tuple(findings), name, version or OTHER,
-            attempt, mode, skipped, coerced, self._clock.monotonic_s() - started_s,
+            normalized if allowed or verdict is Verdict.HELD else None, verdict, tuple(findings), name,
+            version or OTHER, attempt, mode, skipped, coerced, self._clock.monotonic_s() - started_s,
         )  # fmt: skip
 
 

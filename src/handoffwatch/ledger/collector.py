@@ -13,9 +13,9 @@ from prometheus_client.registry import Collector
 
 from handoffwatch import catalogue
 from handoffwatch.catalogue import Kind, Registered
-from handoffwatch.ledger.facts import Labels, Registration, Snapshot
+from handoffwatch.ledger.facts import Labels, Snapshot
 from handoffwatch.ledger.ledger import Ledger
-from handoffwatch.vocabulary import Component, Effect
+from handoffwatch.vocabulary import OTHER, Component, Effect, Mode
 
 _LOG = logging.getLogger("handoffwatch.ledger")
 
@@ -25,7 +25,19 @@ _COUNTERS: Final = (
     catalogue.LEDGER_FALSE_SUCCESSES,
     catalogue.LEDGER_UNCLAIMED,
     catalogue.LEDGER_EFFECTS_SETTLED,
+    catalogue.LEDGER_FINAL_EVALS,
+    catalogue.LEDGER_VIOLATIONS_BEFORE_EVAL,
+    catalogue.LEDGER_HANDOFF_REVIEWS,
+    catalogue.LEDGER_GUARD_REVIEWS,
 )
+_OF_EVERY_WORKFLOW: Final = (
+    catalogue.LEDGER_FINAL_EVALS,
+    catalogue.LEDGER_VIOLATIONS_BEFORE_EVAL,
+    catalogue.LEDGER_GUARD_REVIEWS,
+)
+"""The counters of workflows that need no operations."""
+
+_UNKNOWN_ROUTE: Final = {"route": OTHER, "schema_version": OTHER, "mode": Mode.ENFORCE}
 _TIMESTAMPS: Final = (catalogue.LEDGER_FALSE_SUCCESS_LAST, catalogue.LEDGER_VERIFICATION_LAST)
 _OPEN: Final = (
     catalogue.LEDGER_CLAIMS_OPEN,
@@ -127,24 +139,32 @@ def _stored(metric: catalogue.Metric, rows: Mapping[tuple[str, Labels], float]) 
 
 def _born(metric: catalogue.Metric, snapshot: Snapshot) -> dict[Labels, float]:
     """Return every combination that the registrations can yield, at 0."""
-    labels = metric.labels[1:]
-    rows = snapshot.registrations if any(label.values in _NAMED for label in labels) else (None,)
     born: dict[Labels, float] = {}
-    for row in rows:
-        choices = [_choices(label, row) for label in labels]
+    for known in _known(metric, snapshot):
+        choices = [(str(known[label.name]),) if label.name in known else _closed(label) for label in metric.labels[1:]]
         born |= dict.fromkeys(itertools.product(*choices), 0.0)
     return {key: value for key, value in born.items() if _can_be(metric, key)}
 
 
-_NAMED: Final = (Registered.WORKFLOW, Registered.OPERATION)
+def _known(metric: catalogue.Metric, snapshot: Snapshot) -> Iterator[Mapping[str, str]]:
+    """Yield the values of labels that belong together, for each registration that bears series of the metric."""
+    registered = {label.values for label in metric.labels[1:]} & set(Registered)
+    if Registered.ROUTE in registered:
+        for route in snapshot.routes:
+            for version in (route.schema_version, OTHER):
+                yield {"route": route.route, "schema_version": version, "mode": route.mode}
+        yield _UNKNOWN_ROUTE
+    elif metric in _OF_EVERY_WORKFLOW:
+        for workflow in snapshot.workflows:
+            yield {"workflow": workflow}
+    elif registered:
+        for row in snapshot.registrations:
+            yield {"workflow": row.workflow, "operation": row.operation, "criticality": row.criticality}
+    else:
+        yield {}
 
 
-def _choices(label: catalogue.Label, row: Registration | None) -> tuple[str, ...]:
-    """Return what a label can be for one registered operation, or for none."""
-    if row is not None:
-        own = {"workflow": row.workflow, "operation": row.operation, "criticality": str(row.criticality)}
-        if label.name in own:
-            return (own[label.name],)
+def _closed(label: catalogue.Label) -> tuple[str, ...]:
     if isinstance(label.values, Registered):
         raise TypeError(f"catalogue: label {label.name}: must be known to the ledger's registrations")
     return tuple(str(value) for value in label.values)

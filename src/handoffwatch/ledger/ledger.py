@@ -2,71 +2,34 @@
 
 from __future__ import annotations
 
-import threading
 import uuid
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
-import sqlalchemy as sa
-
-from handoffwatch.clock import Clock
 from handoffwatch.errors import RegistrationError
-from handoffwatch.ledger import cases, claims, operations, verifications
-from handoffwatch.ledger.database import Database, FileId
-from handoffwatch.ledger.facts import Case, IdentityViolation, OpenOperation, Settled, Snapshot
-from handoffwatch.ledger.registry import DeclaredWorkflow, Registry
+from handoffwatch.ledger import claims, operations, verifications
+from handoffwatch.ledger.case_steps import CaseSteps
+from handoffwatch.ledger.crossing_steps import CrossingSteps
+from handoffwatch.ledger.facts import FalseBlockShare, IdentityViolation, OpenOperation, Settled, Snapshot
 from handoffwatch.ledger.runs import lock_run
-from handoffwatch.ledger.schema import REGISTRATIONS
-from handoffwatch.ledger.settings import LedgerSettings
+from handoffwatch.ledger.shares import false_block_shares
 from handoffwatch.ledger.snapshot import identity_violations, read_snapshot, renew_id
 from handoffwatch.ledger.tally import Tally
-from handoffwatch.outcomes import Claim, Intent, OperationKind, Receipt, SettlementPolicy
-from handoffwatch.vocabulary import CaseKind, Cause, Claimed, ToolOutcome, VerificationResult
-
-_REGISTER = sa.text(
-    "INSERT INTO ledger_registrations (workflow, operation, criticality) VALUES (:workflow, :operation, :criticality)"
-    " ON CONFLICT (workflow, operation) DO UPDATE SET criticality = excluded.criticality"
-)
-_REGISTERED = sa.select(REGISTRATIONS)
+from handoffwatch.outcomes import Claim, Intent, Receipt
+from handoffwatch.vocabulary import Cause, Claimed, ToolOutcome, VerificationResult
 
 
-class Ledger:
-    """The durable store of intents, receipts, claims, settlements, cases and counters.
+class Ledger(CrossingSteps, CaseSteps):
+    """The durable store of handoffs, cases, reviews, intents, receipts, claims, settlements and counters.
 
     Thread-safe, and usable by any number of processes on one database. Nothing is opened before the first transaction.
     Each method raises LedgerUnavailable when the database cannot be used; the next call tries again.
 
     Args:
-        settings: Where the database is.
+        settings: Where the database is, and how long things are kept.
         policy: The settings of settlement, which a kind's own values override.
         clock: Gives the times that are stored.
         must_exist: Refuse a database that is not there instead of making it.
     """
-
-    def __init__(
-        self, settings: LedgerSettings, *, policy: SettlementPolicy, clock: Clock, must_exist: bool = False
-    ) -> None:
-        self.clock = clock
-        self._database = Database(settings, clock=clock, must_exist=must_exist)
-        self._policy = policy
-        self._registry = Registry()
-        self._registering = threading.Lock()
-        self._written_to: FileId | None = None
-
-    def register(self, workflows: Iterable[DeclaredWorkflow], kinds: Iterable[OperationKind]) -> None:
-        """Register which operations belong to which workflow, so that every exporter shows their series at 0.
-
-        Args:
-            workflows: Workflows with the names of their operations; one without operations is not kept.
-            kinds: The operations; may be registered again, with the same or with more.
-
-        Raises:
-            RegistrationError: A workflow names an operation that is not among `kinds`.
-            LedgerUnavailable: The rows could not be written; the next write tries again.
-        """
-        with self._registering:
-            self._registry.add(workflows, kinds, self._policy)
-            self._written_to = None
-        self._write_registrations()
 
     def expect(self, intent: Intent) -> str:
         """Write an operation that the run's task calls for, and return its id.
@@ -119,7 +82,7 @@ class Ledger:
         if workflow not in self._registry.workflows:
             return False
         self._write_registrations()
-        tally = Tally(run_id=run_id)
+        tally = Tally(spread_by=run_id)
         with self._database.write() as connection:
             run = lock_run(connection, run_id, workflow)
             now_unix_s = self.clock.wall_s()
@@ -134,7 +97,7 @@ class Ledger:
         if workflow not in self._registry.workflows:
             return
         self._write_registrations()
-        tally = Tally(run_id=run_id)
+        tally = Tally(spread_by=run_id)
         with self._database.write() as connection:
             try:
                 run = lock_run(connection, run_id, workflow)
@@ -170,7 +133,7 @@ class Ledger:
         Returns:
             What was settled; None when the operation stays open, was skipped, or another settler was faster.
         """
-        tally = Tally(run_id=operation.intent.run_id)
+        tally = Tally(spread_by=operation.intent.run_id)
         with self._database.write() as connection:
             settled = verifications.record_verification(
                 connection,
@@ -189,29 +152,6 @@ class Ledger:
         with self._database.write() as connection:
             verifications.postpone(connection, operation, next_poll_unix_s=next_poll_unix_s)
 
-    def cases(self, *, kind: CaseKind | None = None, open_only: bool = True) -> list[Case]:
-        """Return the cases of a kind, or of all kinds, the oldest first."""
-        with self._database.read() as connection:
-            return cases.list_cases(connection, kind=kind, open_only=open_only)
-
-    def case(self, case_id: str) -> Case | None:
-        """Return one case, open or resolved; None when there is no such case."""
-        with self._database.read() as connection:
-            return cases.find_case(connection, case_id)
-
-    def resolve_case(self, case_id: str, *, note: str) -> bool:
-        """Resolve a case: a person has put right what it shows.
-
-        Args:
-            case_id: The case.
-            note: What was done; stored with the time.
-
-        Returns:
-            True when it was open and is resolved now; False when it was resolved before, or there is no such case.
-        """
-        with self._database.write() as connection:
-            return cases.resolve_case(connection, case_id, note=note, now_unix_s=self.clock.wall_s())
-
     def snapshot(self) -> Snapshot:
         """Return the ledger's numbers at one moment."""
         with self._database.read() as connection:
@@ -221,32 +161,12 @@ class Ledger:
         """Return where the claims of done and partial are not the sum of the settled and the open ones."""
         return identity_violations(self.snapshot())
 
+    def false_block_shares(self) -> list[FalseBlockShare]:
+        """Return how often the blocks of each contract are wrong, by the verdicts on those that chance drew."""
+        return false_block_shares(self.snapshot())
+
     def renew_id(self, old: str) -> str:
         """Give the ledger a new random id if it still has the old one, and return the id that it has now."""
         with self._database.write() as connection:
             renew_id(connection, old=old, new=uuid.uuid4().hex)
         return self.snapshot().ledger_id
-
-    def close(self) -> None:
-        """Close the connections; the ledger may be used again."""
-        self._database.close()
-
-    def _write_registrations(self) -> None:
-        """Write the registration rows that the database's file does not hold yet."""
-        if self._written_to is not None and self._written_to == self._database.file and self._database.is_in_place():
-            return
-        with self._registering:
-            wanted = self._registry.rows()
-        with self._database.read() as connection:
-            file = self._database.file
-            present = {tuple(row) for row in connection.execute(_REGISTERED)}
-        rows = [(row.workflow, row.operation, str(row.criticality)) for row in wanted]
-        missing = [row for row in rows if row not in present]
-        if missing:
-            with self._database.write() as connection:
-                for workflow, operation, criticality in missing:
-                    row = {"workflow": workflow, "operation": operation, "criticality": criticality}
-                    connection.execute(_REGISTER, row)
-        with self._registering:
-            if wanted == self._registry.rows():
-                self._written_to = file

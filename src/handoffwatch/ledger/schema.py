@@ -10,7 +10,7 @@ from typing import Final
 
 import sqlalchemy as sa
 
-REVISION: Final = "0001"
+REVISION: Final = "0002"
 """The newest revision under `migrations/versions`."""
 
 VERSION_TABLE: Final = "ledger_revision"
@@ -21,6 +21,7 @@ METADATA: Final = sa.MetaData()
 _ID = sa.String(255)
 _WORD = sa.String(32)
 _NAME = sa.String(128)
+_LONG_NAME = sa.String(255)
 
 META: Final = sa.Table(
     "ledger_meta",
@@ -35,6 +36,17 @@ REGISTRATIONS: Final = sa.Table(
     METADATA,
     sa.Column("workflow", _NAME, primary_key=True),
     sa.Column("operation", _NAME, primary_key=True),
+    sa.Column("criticality", _WORD, nullable=False),
+)
+
+WORKFLOWS: Final = sa.Table("ledger_workflows", METADATA, sa.Column("workflow", _NAME, primary_key=True))
+
+ROUTES: Final = sa.Table(
+    "ledger_routes",
+    METADATA,
+    sa.Column("route", _LONG_NAME, primary_key=True),
+    sa.Column("schema_version", _LONG_NAME, primary_key=True),
+    sa.Column("mode", _WORD, primary_key=True),
     sa.Column("criticality", _WORD, nullable=False),
 )
 
@@ -95,7 +107,84 @@ CASES: Final = sa.Table(
     sa.Column("opened_unix_s", sa.Double, nullable=False),
     sa.Column("resolved_unix_s", sa.Double),
     sa.Column("note", sa.Text),
+    sa.Column("workflow", _NAME),
+    sa.Column("route", _LONG_NAME),
+    sa.Column("schema_version", _LONG_NAME),
+    sa.Column("mode", _WORD),
+    sa.Column("ruling", _WORD),
+    sa.Column("ruled_unix_s", sa.Double),
+    sa.Column("expires_unix_s", sa.Double),
+    sa.Column("record", sa.Text),
     sa.UniqueConstraint("kind", "subject", name="ledger_cases_identity"),
+)
+"""`record` is large and stands last: SQLite reads what stands before it without reading it."""
+
+REVIEWS: Final = sa.Table(
+    "ledger_reviews",
+    METADATA,
+    sa.Column("case_id", sa.String(32), primary_key=True),
+    sa.Column("selection", _WORD, nullable=False),
+    sa.Column("drawn_unix_s", sa.Double, nullable=False),
+    sa.Column("verdict", _WORD),
+    sa.Column("reviewed_unix_s", sa.Double),
+    sa.Column("note", sa.Text),
+)
+
+WAITS: Final = sa.Table(
+    "ledger_waits",
+    METADATA,
+    sa.Column("wait_id", sa.String(32), primary_key=True),
+    sa.Column("kind", _WORD, nullable=False),
+    sa.Column("seconds", sa.Double, nullable=False),
+)
+"""What a person did and nobody has observed yet; whoever observes a row deletes it."""
+
+HANDOFFS: Final = sa.Table(
+    "ledger_handoffs",
+    METADATA,
+    sa.Column("task", _ID, primary_key=True),
+    sa.Column("route", _LONG_NAME, primary_key=True),
+    sa.Column("handoff_id", _ID, primary_key=True),
+    sa.Column("holder", _ID, nullable=False),
+    sa.Column("digest", _ID, nullable=False),
+    sa.Column("base", sa.BigInteger),
+    sa.Column("state", _WORD, nullable=False),
+    sa.Column("opened_unix_s", sa.Double, nullable=False),
+    sa.Column("expires_unix_s", sa.Double, nullable=False),
+    sa.Column("place", sa.Integer, nullable=False),
+)
+"""`state` is open or consumed; `expires_unix_s` is when the lease runs out, or when it ended with the consumption.
+`place` counts the handoffs of a task in the order in which they came."""
+
+LATCHES: Final = sa.Table(
+    "ledger_latches",
+    METADATA,
+    sa.Column("task", _ID, primary_key=True),
+    sa.Column("route", _LONG_NAME, primary_key=True),
+    sa.Column("stopped_unix_s", sa.Double, nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
+)
+
+VIOLATIONS: Final = sa.Table(
+    "ledger_violations",
+    METADATA,
+    sa.Column("run_id", _ID, primary_key=True),
+    sa.Column("kind", _WORD, primary_key=True),
+    sa.Column("workflow", _NAME, nullable=False),
+    sa.Column("count", sa.Integer, nullable=False),
+    sa.Column("unix_s", sa.Double, nullable=False),
+)
+"""`unix_s` is the time of the last one."""
+
+EVALS: Final = sa.Table(
+    "ledger_evals",
+    METADATA,
+    sa.Column("run_id", _ID, primary_key=True),
+    sa.Column("workflow", _NAME, nullable=False),
+    sa.Column("result", _WORD, nullable=False),
+    sa.Column("crossings", _WORD, nullable=False),
+    sa.Column("violations", sa.Integer, nullable=False),
+    sa.Column("unix_s", sa.Double, nullable=False),
 )
 
 COUNTERS: Final = sa.Table(
@@ -116,12 +205,12 @@ TIMESTAMPS: Final = sa.Table(
 )
 
 
-def _index_open(name: str, *columns: sa.Column[object], condition: sa.ColumnElement[bool]) -> None:
+def _index_part(name: str, *columns: sa.Column[object], condition: sa.ColumnElement[bool]) -> None:
     sa.Index(name, *columns, sqlite_where=condition, postgresql_where=condition)
 
 
-_index_open("ix_ledger_runs_open", RUNS.c.workflow, RUNS.c.open_claimed, condition=RUNS.c.open_claimed.is_not(None))
-_index_open(
+_index_part("ix_ledger_runs_open", RUNS.c.workflow, RUNS.c.open_claimed, condition=RUNS.c.open_claimed.is_not(None))
+_index_part(
     "ix_ledger_operations_open",
     OPERATIONS.c.kind,
     OPERATIONS.c.effect,
@@ -129,13 +218,16 @@ _index_open(
     OPERATIONS.c.deadline_unix_s,
     condition=OPERATIONS.c.closed_unix_s.is_(None),
 )
-_index_open(
+_index_part(
     "ix_ledger_operations_due", OPERATIONS.c.next_poll_unix_s, condition=OPERATIONS.c.next_poll_unix_s.is_not(None)
 )
-_index_open(
+_index_part(
     "ix_ledger_cases_open",
     CASES.c.kind,
     CASES.c.criticality,
     CASES.c.opened_unix_s,
     condition=CASES.c.resolved_unix_s.is_(None),
 )
+_index_part("ix_ledger_cases_resolved", CASES.c.resolved_unix_s, condition=CASES.c.resolved_unix_s.is_not(None))
+_index_part("ix_ledger_reviews_open", REVIEWS.c.drawn_unix_s, condition=REVIEWS.c.verdict.is_(None))
+sa.Index("ix_ledger_handoffs_expires", HANDOFFS.c.expires_unix_s)

@@ -22,7 +22,7 @@ def _names_a_file(url: str) -> str:
 
 
 class LedgerSettings(SettingsModel):
-    """The section `ledger`: where intents, claims, cases and durable counters are kept."""
+    """The section `ledger`: where handoffs, cases, intents, claims and durable counters are kept, and how long."""
 
     url: Annotated[str, AfterValidator(_names_a_file)] = Field(
         _SQLITE + "handoffwatch-ledger.db",
@@ -31,6 +31,12 @@ class LedgerSettings(SettingsModel):
     )
     busy_timeout_s: Number = Field(
         5.0, ge=0, le=300, description="Seconds that a write waits for the write of another process."
+    )
+    cases_kept_days: int = Field(
+        30, ge=1, le=3650, description="Days that resolved cases are kept, with their evidence and reviews."
+    )
+    handoffs_kept_days: int = Field(
+        30, ge=1, le=3650, description="Days that accepted handoffs and stops are remembered on durable routes."
     )
 
     @property

@@ -5,14 +5,14 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from handoffwatch import catalogue
-from handoffwatch.ledger.facts import IdentityViolation, OpenGroup, Registration, Snapshot
-from handoffwatch.ledger.schema import CASES, COUNTERS, META, OPERATIONS, REGISTRATIONS, RUNS, TIMESTAMPS
+from handoffwatch.ledger.facts import IdentityViolation, OpenGroup, Snapshot
+from handoffwatch.ledger.registered import read_registered
+from handoffwatch.ledger.schema import CASES, COUNTERS, META, OPERATIONS, RUNS, TIMESTAMPS
 from handoffwatch.ledger.tally import read_labels
-from handoffwatch.vocabulary import Claimed, Criticality
+from handoffwatch.vocabulary import Claimed
 
 _O = OPERATIONS.c
 _META = sa.select(META.c.ledger_id)
-_REGISTRATIONS = sa.select(REGISTRATIONS).order_by(REGISTRATIONS.c.workflow, REGISTRATIONS.c.operation)
 _COUNTERS = sa.select(COUNTERS.c.metric, COUNTERS.c.labels, sa.func.sum(COUNTERS.c.value).label("value")).group_by(
     COUNTERS.c.metric, COUNTERS.c.labels
 )
@@ -50,12 +50,12 @@ _NEW_ID = (
 
 def read_snapshot(connection: sa.Connection, *, now_unix_s: float) -> Snapshot:
     """Return the ledger's numbers as they are at the transaction's beginning."""
+    registered = read_registered(connection)
     return Snapshot(
         ledger_id=connection.execute(_META).scalar_one(),
-        registrations=tuple(
-            Registration(row.workflow, row.operation, Criticality(row.criticality))
-            for row in connection.execute(_REGISTRATIONS)
-        ),
+        registrations=tuple(sorted(registered.operations, key=lambda row: (row.workflow, row.operation))),
+        routes=tuple(sorted(registered.routes, key=lambda row: (row.route, row.schema_version, row.mode))),
+        workflows=tuple(sorted(registered.workflows)),
         counters={(row.metric, read_labels(row.labels)): int(row.value) for row in connection.execute(_COUNTERS)},
         timestamps={(row.metric, read_labels(row.labels)): row.unix_s for row in connection.execute(_TIMESTAMPS)},
         claims={(row.workflow, row.open_claimed): row.n for row in connection.execute(_CLAIMS)},

@@ -61,6 +61,13 @@ class Statement:
         return cursor
 
 
+def insert_new(table: sa.Table) -> sa.TextClause:
+    """Return the insert of one row that writes nothing when its key is there; it takes a value for each column."""
+    names = [column.name for column in table.columns]
+    values = ", ".join(f":{name}" for name in names)
+    return sa.text(f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({values}) ON CONFLICT DO NOTHING")
+
+
 class _Compiled:
     """The text of a statement for one dialect, and the shape of its arguments."""
 

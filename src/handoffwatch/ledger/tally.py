@@ -36,16 +36,19 @@ class Tally:
 
     Nothing is written before `write`, which must be the transaction's last statement: the rows that many writers share
     are then locked for the shortest time, and always in one order, so that writers cannot block each other in a ring.
+
+    Args:
+        spread_by: The id of what is counted; it chooses the rows, so that writers seldom meet.
     """
 
-    def __init__(self, *, run_id: str) -> None:
-        self._shard = zlib.crc32(run_id.encode("utf-8", "backslashreplace")) % SHARDS
+    def __init__(self, *, spread_by: str) -> None:
+        self._shard = zlib.crc32(spread_by.encode("utf-8", "backslashreplace")) % SHARDS
         self._counts: Counter[tuple[str, str]] = Counter()
         self._times: dict[tuple[str, str], float] = {}
 
-    def count(self, metric: Metric, *labels: str) -> None:
-        """Raise a counter by one; the labels are those of the catalogue without `ledger`, in its order."""
-        self._counts[metric.name, write_labels(labels)] += 1
+    def count(self, metric: Metric, *labels: str, amount: int = 1) -> None:
+        """Raise a counter; the labels are those of the catalogue without `ledger`, in its order."""
+        self._counts[metric.name, write_labels(labels)] += amount
 
     def stamp(self, metric: Metric, *labels: str, unix_s: float) -> None:
         """Raise a timestamp; an older time leaves it as it is."""

@@ -10,9 +10,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from handoffwatch import catalogue
-from handoffwatch.ledger.cases import open_case
 from handoffwatch.ledger.claims import settle_run
-from handoffwatch.ledger.facts import OpenOperation, Settled
+from handoffwatch.ledger.evidence import store_case
+from handoffwatch.ledger.facts import Evidence, OpenOperation, Settled
 from handoffwatch.ledger.runs import read_claim
 from handoffwatch.ledger.schema import OPERATIONS, RUNS
 from handoffwatch.ledger.statement import Statement
@@ -27,6 +27,7 @@ from handoffwatch.vocabulary import (
     Origin,
     ToolOutcome,
     VerificationResult,
+    ViolationKind,
 )
 
 _ANSWERS = (VerificationResult.LANDED, VerificationResult.PENDING, VerificationResult.NOT_LANDED)
@@ -199,15 +200,22 @@ def _open_case(connection: sa.Connection, settled: Settled, *, now_unix_s: float
         "cause": settled.cause,
         "origin": settled.origin,
     }
-    open_case(
-        connection,
-        CaseKind.FALSE_SUCCESS,
-        operation.operation_id,
+    evidence = Evidence(
+        kind=CaseKind.FALSE_SUCCESS,
+        subject=operation.operation_id,
         run_id=operation.intent.run_id,
+        workflow=operation.intent.workflow,
         criticality=operation.criticality,
+        route="",
+        schema_version="",
+        mode=None,
         facts=facts,
-        now_unix_s=now_unix_s,
+        record={},
+        is_open=True,
+        selection=None,
+        violation=ViolationKind.FALSE_SUCCESS,
     )
+    store_case(connection, evidence, now_unix_s=now_unix_s)
 
 
 def _origin(row: Any) -> Origin:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, Field
 
-from handoffwatch import Contract, HandoffContext, rule
+from handoffwatch import Contract, HandoffContext, TaskFacts, rule
 from handoffwatch.clock import Clock
 
 ROUTE: Final = "executor->reviewer"
@@ -519,7 +519,25 @@ EXAMPLES: Final[dict[str, Example]] = {
         context=HandoffContext(consumed=frozenset({"h-1842"})),
         configured="Judged by the context's `consumed`: the ids of handoffs that were accepted before.",
     ),
+    "duplicate_handoff": Example(
+        (Findings,),
+        {"payload": _GOOD},
+        context=HandoffContext(task=TaskFacts(hops=1, is_open=True)),
+        configured="Nothing to configure: of two handoffs with one id at once, one proceeds. A run counts them itself.",
+    ),
+    "loop_limit": Example(
+        (Findings,),
+        {"payload": _GOOD},
+        context=HandoffContext(task=TaskFacts(hops=25)),
+        configured="Settings `handoffs.hops_max` (25 per task) and `handoffs.repeats_max` (3 with the same content).",
+    ),
     # flow
+    "route_stopped": Example(
+        (Findings,),
+        {"payload": _GOOD},
+        context=HandoffContext(task=TaskFacts(hops=1, is_stopped=True)),
+        configured="Nothing to configure: `watch.reopen(task_id)` opens the routes of a task again.",
+    ),
     "check_failed": _payload(
         Average,
         "Nothing to configure: a rule that raises proves nothing, so it blocks. Mend the rule.",
@@ -539,10 +557,17 @@ RAISED_LATER: Final[dict[str, str]] = {
     "seal_invalid": "the boundary check, on a route whose messages travel sealed between processes",
     "migration_failed": "the boundary check, when it moves received state to the version that the receiver wants",
     "capture_failed": "the boundary check, when it takes the snapshot of the state",
-    "duplicate_handoff": "the limits of a task, which know the handoffs that are being processed",
-    "loop_limit": "the limits of a task, which count its hops",
-    "repair_exhausted": "the repair loop, which counts the repairs of a handoff",
-    "approval_required": "the approvals, which hold a handoff until a person has decided",
-    "critic_concern": "the critic, which may ask for a second look and decides nothing",
 }
 """What will raise the codes that no check of this version raises."""
+
+RAISED_BY_FLOWS: Final[dict[str, str]] = {
+    "repair_exhausted": "Raised when a handoff is blocked and no repair is left: settings `handoffs.repairs_max` (2 "
+    "for each handoff) and `handoffs.repairs_per_run_max` (10). With `handoffs.stop_identical: true` an answer that "
+    "says the same as one before it ends the repairs too.",
+    "approval_required": 'Raised on a route with `approval="required"` for each handoff that the contract allows. '
+    "`handoffwatch case approve ID --note TEXT` lets it go on, `handoffwatch case reject ID --note TEXT` stops it.",
+    "critic_concern": "Raised by a critic, which looks at a handoff that the watchdog lets pass and that has a risk "
+    "signal. Its policy names the signals, the share of such handoffs and what it may spend. It may ask for a flag or "
+    "a warning, and for nothing else; what it says stands in the case.",
+}
+"""What raises the codes that no look at one handoff can give."""

@@ -10,8 +10,17 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any, Final
 
-from handoffwatch import Decision, HandoffContext, Settings, Watch
-from handoffwatch.mixin.reason_examples import CLOCK, EXAMPLES, RAISED_LATER, ROUTE, ROUTES, Example, Findings
+from handoffwatch import Decision, HandoffContext, Settings, TaskFacts, Watch
+from handoffwatch.mixin.reason_examples import (
+    CLOCK,
+    EXAMPLES,
+    RAISED_BY_FLOWS,
+    RAISED_LATER,
+    ROUTE,
+    ROUTES,
+    Example,
+    Findings,
+)
 from handoffwatch.reasons import REASONS, Reason
 from handoffwatch.vocabulary import Reaction, Severity
 
@@ -96,7 +105,7 @@ def _page(reason: Reason) -> str:
         *([_sentence(reason.example)] if example is None else _example(reason, example)),
         "## What the sender should do",
         _sentence(reason.advice),
-        *(_raised_later(reason) if example is None else _configuration(reason, example)),
+        *(_what_raises(reason) if example is None else _configuration(reason, example)),
         "## Where it shows",
         *_places(reason),
     ]
@@ -138,11 +147,13 @@ def _call(example: Example) -> str:
 
 def _context(context: HandoffContext) -> str:
     """Return the expression that makes a context, without the fields that say nothing."""
-    said = {
-        name: repr(value) for name, value in context._asdict().items() if value != HandoffContext._field_defaults[name]
-    }
-    text = ", ".join(f"{name}={value}" for name, value in said.items())
-    return f"HandoffContext({text})".replace("'", '"')
+    return _made(context).replace("'", '"')
+
+
+def _made(facts: HandoffContext | TaskFacts) -> str:
+    said = {name: value for name, value in facts._asdict().items() if value != facts._field_defaults[name]}
+    shown = {name: _made(value) if isinstance(value, TaskFacts) else repr(value) for name, value in said.items()}
+    return f"{type(facts).__name__}({', '.join(f'{name}={value}' for name, value in shown.items())})"
 
 
 def _main_parts(decision: Decision) -> str:
@@ -153,8 +164,13 @@ def _main_parts(decision: Decision) -> str:
     return "{\n" + ",\n".join([*lines, f'  "findings": [\n{rows}\n  ]']) + "\n}"
 
 
-def _raised_later(reason: Reason) -> list[str]:
-    says = f"Raised by {RAISED_LATER[reason.code]}. This version has no such check, so the code does not occur."
+def _what_raises(reason: Reason) -> list[str]:
+    later = RAISED_LATER.get(reason.code)
+    says = (
+        RAISED_BY_FLOWS[reason.code]
+        if later is None
+        else f"Raised by {later}. This version has no such check, so the code does not occur."
+    )
     return ["## What raises it", _wrapped(says)]
 
 

@@ -55,11 +55,12 @@ def bear_route(
     mode: Mode,
     criticality: Criticality,
     codes: Collection[tuple[str, Reaction]],
+    bypasses: Collection[tuple[Check, BypassCause]],
 ) -> None:
     """Bear the series of a route, for each of its schema versions and for an unknown one.
 
-    `codes` are the reason codes that its handoffs can yield, with each reaction they can have. An unchecked route has
-    no versions.
+    `codes` are the reason codes that its handoffs can yield, with each reaction they can have; `bypasses` are the
+    checks that they can pass without. An unchecked route has no versions.
     """
     book.register(Registered.REASON, *(code for code, _ in codes))
     book.register(Registered.ROUTE, name)
@@ -69,9 +70,8 @@ def bear_route(
     book.set(c.HANDOFF_ROUTE_INFO, (name, source, target, mode, criticality), 1)
     for version in (*versions, OTHER):
         _bear_handoffs(book, name, source, target, version, mode=mode, codes=codes)
-    if not versions:
-        book.register(Registered.NAME, name)
-        book.bear(c.CHECKS_BYPASSED, {"check": Check.CONTRACT, "name": name, "cause": BypassCause.UNCHECKED})
+    for check, cause in bypasses:
+        book.bear(c.CHECKS_BYPASSED, {"check": check, "name": name, "cause": cause})
 
 
 def bear_workflow(book: Book, name: str, *, tools: ToolsNeed) -> None:
@@ -81,6 +81,7 @@ def bear_workflow(book: Book, name: str, *, tools: ToolsNeed) -> None:
     _bear_all(book, frozenset({Registered.WORKFLOW}), {"workflow": name})
     for outcome in RunOutcome:
         book.bear(c.RUNS, {"workflow": name, "tools": tools, "outcome": outcome})
+    book.bear(c.CHECKS_BYPASSED, {"check": Check.LEDGER, "name": name, "cause": BypassCause.LEDGER_DOWN})
     for cause in ZeroSuccessCause:
         book.bear(c.RUNS_WITHOUT_TOOL_SUCCESS, {"workflow": name, "tools": tools, "cause": cause})
 

@@ -39,7 +39,7 @@ class Book:
         self._monotonic_s = monotonic_s
         self._marked: dict[Any, tuple[float, float]] = {}
         self._parents: dict[str, Any] = {}
-        self._children: dict[tuple[str, tuple[str, ...]], Any] = {}
+        self._children: dict[str, dict[tuple[str, ...], Any]] = {metric.name: {} for metric in self.metrics}
         self._sizes: dict[str, int] = {}
         self._registered: dict[Registered, set[str]] = {kind: {OTHER} for kind in Registered}
         for metric in self.metrics:
@@ -61,7 +61,7 @@ class Book:
         self, metric: Metric, values: tuple[str, ...] = (), amount: float = 1.0, sampled: SpanContext | None = None
     ) -> None:
         """Raise a counter; the sampled span, when given, is its exemplar."""
-        child = self._children.get((metric.name, values)) or self._child(metric, values)
+        child = self._children[metric.name].get(values) or self._child(metric, values)
         if sampled is None:
             child.inc(amount)
         else:
@@ -71,7 +71,7 @@ class Book:
         self, metric: Metric, values: tuple[str, ...], value: float, sampled: SpanContext | None = None
     ) -> None:
         """Add an observation to a histogram; the sampled span, when given, is its exemplar when one is due."""
-        child = self._children.get((metric.name, values)) or self._child(metric, values)
+        child = self._children[metric.name].get(values) or self._child(metric, values)
         if sampled is None or not self._is_due(child, value):
             child.observe(value)
         else:
@@ -79,11 +79,11 @@ class Book:
 
     def move(self, metric: Metric, values: tuple[str, ...], amount: float) -> None:
         """Move a gauge up or down."""
-        (self._children.get((metric.name, values)) or self._child(metric, values)).inc(amount)
+        (self._children[metric.name].get(values) or self._child(metric, values)).inc(amount)
 
     def set(self, metric: Metric, values: tuple[str, ...], value: float) -> None:
         """Set a gauge."""
-        (self._children.get((metric.name, values)) or self._child(metric, values)).set(value)
+        (self._children[metric.name].get(values) or self._child(metric, values)).set(value)
 
     def overflow(self, metric: Metric, label: str) -> None:
         """Count a label value that was folded into `other`."""
@@ -100,18 +100,17 @@ class Book:
 
     def _child(self, metric: Metric, values: tuple[str, ...]) -> Any:
         folded = self._folded(metric, values)
-        key = (metric.name, folded)
-        child = self._children.get(key)
+        children = self._children[metric.name]
+        child = children.get(folded)
         if child is None:
             if self._sizes[metric.name] >= metric.series_max:
                 folded = tuple(
                     OTHER if isinstance(label.values, Registered) else value
                     for label, value in zip(metric.labels, folded, strict=True)
                 )
-                key = (metric.name, folded)
                 self.overflow(metric, metric.labels[0].name)
             parent = self._parents[metric.name]
-            child = self._children.setdefault(key, parent.labels(*folded) if folded else parent)
+            child = children.setdefault(folded, parent.labels(*folded) if folded else parent)
             self._sizes[metric.name] += 1
         return child
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from handoffwatch import events as e
-from handoffwatch.vocabulary import Criticality, ToolOutcome, Verdict
+from handoffwatch.vocabulary import Criticality, CriticResult, HandoffOutcome, ToolOutcome, Verdict
 
 LOGGER: Final = logging.getLogger("handoffwatch")
 LOGGER.addHandler(logging.NullHandler())
@@ -30,10 +30,33 @@ def _handoff_inspected(event: e.HandoffInspected) -> None:
     if decision.verdict is not Verdict.BLOCKED:
         return
     LOGGER.warning(
-        "handoff blocked: run_id=%s handoff_id=%s source=%s target=%s route=%s attempt=%d mode=%s reasons=%s paths=%s",
+        "handoff blocked: run_id=%s handoff_id=%s source=%s target=%s route=%s attempt=%d mode=%s stage=%s reasons=%s "
+        "paths=%s",
         _shown(event.run_id), _shown(decision.handoff_id), _shown(event.source), _shown(event.target),
-        decision.route, decision.attempt, decision.mode, ",".join(decision.reasons), _shown(",".join(decision.paths)),
+        decision.route, decision.attempt, decision.mode,
+        decision.findings[0].stage, ",".join(decision.reasons), _shown(",".join(decision.paths)),
     )  # fmt: skip
+
+
+def _critic_answered(event: e.CriticAnswered) -> None:
+    told = _CRITIC_LINES.get(event.result)
+    if told is None or (event.result is CriticResult.SKIPPED and not event.note):
+        return
+    level, begins = told
+    LOGGER.log(
+        level,
+        "%s: run_id=%s handoff_id=%s route=%s signals=%s%s",
+        begins, _shown(event.run_id), _shown(event.handoff_id), event.route, ",".join(event.signals),
+        f": {_shown(event.note)}" if event.note else "",
+    )  # fmt: skip
+
+
+def _handoff_ended(event: e.HandoffEnded) -> None:
+    if event.outcome is HandoffOutcome.NOT_DELIVERED:
+        LOGGER.warning(
+            "handoff not delivered: run_id=%s handoff_id=%s route=%s",
+            _shown(event.run_id), _shown(event.handoff_id), event.labels[0],
+        )  # fmt: skip
 
 
 def _tool_call_ended(event: e.ToolCallEnded) -> None:
@@ -76,8 +99,17 @@ def _shown(text: str) -> str:
     return text if text.isprintable() and len(text) <= 200 else ascii(text[:200])[1:-1]
 
 
+_CRITIC_LINES: Final = {
+    CriticResult.CONCERN: (logging.INFO, "critic concern"),
+    CriticResult.ERROR: (logging.WARNING, "critic failed"),
+    CriticResult.SKIPPED: (logging.INFO, "critic skipped"),
+}
+"""By result: the level and the first words of its line; a critic that is content has none."""
+
 _LINES: Final[dict[type, Callable[[Any], None]]] = {
     e.HandoffInspected: _handoff_inspected,
+    e.HandoffEnded: _handoff_ended,
+    e.CriticAnswered: _critic_answered,
     e.ToolCallEnded: _tool_call_ended,
     e.GuardChecked: _guard_checked,
     e.EffectSettled: _effect_settled,

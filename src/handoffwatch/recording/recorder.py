@@ -20,7 +20,18 @@ from handoffwatch.recording.book import Book
 from handoffwatch.recording.logs import log, log_unknown
 from handoffwatch.recording.samples import FED, FEEDERS
 from handoffwatch.recording.spans import ATTRIBUTES, CHECKS, SEMCONV, Attributes, clean, error_type, is_worth_a_span
-from handoffwatch.vocabulary import Component, Criticality, DropCause, Mode, Reaction, Safety, Signal, ToolsNeed
+from handoffwatch.vocabulary import (
+    BypassCause,
+    Check,
+    Component,
+    Criticality,
+    DropCause,
+    Mode,
+    Reaction,
+    Safety,
+    Signal,
+    ToolsNeed,
+)
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -35,14 +46,17 @@ class Scope:
     Attributes:
         span: The open span.
         context: The context in which the span is the current one.
+        may_be_kept: Whether the trace of the span may be there: it is sampled, or nobody has decided.
     """
 
-    __slots__ = ("_recorder", "context", "span")
+    __slots__ = ("_recorder", "context", "may_be_kept", "span")
 
     def __init__(self, recorder: Recorder, span: Span) -> None:
         self._recorder = recorder
         self.span = span
         self.context = trace.set_span_in_context(span)
+        address = span.get_span_context()
+        self.may_be_kept = address.trace_flags.sampled or not address.is_valid
 
     def close(self, event: e.Event) -> None:
         """End the crossing: attributes, samples and log line come from `event`. Never raises."""
@@ -121,7 +135,7 @@ class Recorder:
         sampled: SpanContext | None = None
         try:
             check = CHECKS.get(type(event))
-            if check is not None and (is_worth_a_span(event) or _is_sampled(within)):
+            if check is not None and (within is None or within.may_be_kept or is_worth_a_span(event)):
                 name, attributes, duration_s, links = check(event)
                 end_ns = self._now_ns()
                 start_ns = end_ns - int(duration_s * 1e9)
@@ -155,11 +169,17 @@ class Recorder:
         mode: Mode,
         criticality: Criticality,
         codes: Collection[tuple[str, Reaction]],
+        bypasses: Collection[tuple[Check, BypassCause]],
     ) -> None:
-        """Bear the series of a route at 0; `codes` are those that its handoffs can yield, with their reactions."""
+        """Bear the series of a route at 0.
+
+        `codes` are those that its handoffs can yield, with their reactions; `bypasses` the checks that they can pass
+        without.
+        """
         births.bear_route(
-            self._book, name, source, target, versions=versions, mode=mode, criticality=criticality, codes=codes
-        )
+            self._book, name, source, target,
+            versions=versions, mode=mode, criticality=criticality, codes=codes, bypasses=bypasses,
+        )  # fmt: skip
 
     def register_workflow(self, name: str, *, tools: ToolsNeed) -> None:
         """Bear the series of a workflow at 0."""
@@ -214,16 +234,12 @@ class Recorder:
         with contextlib.suppress(Exception):  # a host's log filter or handler may be what raises
             log(caught)
 
+    def events_dropped(self, events: int) -> None:
+        """Count events that were kept for the ledger and had to make room for others."""
+        self._book.add(c.TELEMETRY_DROPPED, (Signal.EVENTS, DropCause.QUEUE_FULL), events)
+
     def _spans_dropped(self, cause: DropCause, spans: int) -> None:
         self._book.add(c.TELEMETRY_DROPPED, (Signal.SPANS, cause), spans)
-
-
-def _is_sampled(within: Scope | None) -> bool:
-    """Return whether the trace of a scope may be there: it is sampled, or nobody has decided."""
-    if within is None:
-        return True
-    context = within.span.get_span_context()
-    return context.trace_flags.sampled or not context.is_valid
 
 
 def _parent(within: Scope | None) -> Context | None:

@@ -10,7 +10,7 @@ from opentelemetry.trace import SpanContext
 from handoffwatch import catalogue as c
 from handoffwatch import events as e
 from handoffwatch.recording.book import Book
-from handoffwatch.vocabulary import OTHER, AttemptKind, ToolOutcome, Verdict
+from handoffwatch.vocabulary import OTHER, AttemptKind, CriticResult, ToolOutcome, Verdict
 
 _E = TypeVar("_E")
 Feeder = Callable[[Book, Any, "SpanContext | None"], None]
@@ -60,6 +60,8 @@ def _run_ended(book: Book, event: e.RunEnded, sampled: SpanContext | None) -> No
     c.HANDOFF_FINDINGS,
     c.HANDOFF_REPAIRS,
     c.HANDOFF_OVERHEAD,
+    c.HANDOFF_DETECTION,
+    c.CLOCK_SKEW,
 )
 def _handoff_inspected(book: Book, event: e.HandoffInspected, sampled: SpanContext | None) -> None:
     decision, labels = event.decision, event.labels
@@ -72,6 +74,10 @@ def _handoff_inspected(book: Book, event: e.HandoffInspected, sampled: SpanConte
     if decision.findings:
         for code, reaction in {finding.code: finding.reaction for finding in decision.findings}.items():
             book.add(c.HANDOFF_FINDINGS, (*labels, decision.mode, code, reaction))
+    if event.detection_s is not None:
+        book.observe(c.HANDOFF_DETECTION, (labels[0],), max(0.0, event.detection_s), sampled)
+        if event.detection_s < 0:
+            book.add(c.CLOCK_SKEW, ())
     if event.repair is not None:
         book.add(c.HANDOFF_REPAIRS, (*labels, event.repair))
     if labels[0] == OTHER:
@@ -84,6 +90,20 @@ def _handoff_inspected(book: Book, event: e.HandoffInspected, sampled: SpanConte
 def _handoff_ended(book: Book, event: e.HandoffEnded, sampled: SpanContext | None) -> None:
     book.add(c.HANDOFFS, (*event.labels, event.outcome))
     book.observe(c.HANDOFF_ATTEMPTS, (event.labels[0],), event.attempts)
+
+
+@_feeds(e.CriticAnswered, c.CRITIC_CHECKS, c.CRITIC_DURATION)
+def _critic_answered(book: Book, event: e.CriticAnswered, sampled: SpanContext | None) -> None:
+    is_bad = event.result in (CriticResult.CONCERN, CriticResult.ERROR)
+    book.add(c.CRITIC_CHECKS, (event.route, event.result), sampled=sampled if is_bad else None)
+    if event.result is not CriticResult.SKIPPED:
+        book.observe(c.CRITIC_DURATION, (event.route,), event.duration_s, sampled)
+
+
+@_feeds(e.UsageReported, c.CHECK_TOKENS, c.CHECK_COST)
+def _usage_reported(book: Book, event: e.UsageReported, sampled: SpanContext | None) -> None:
+    book.add(c.CHECK_TOKENS, (event.route, event.purpose), event.tokens)
+    book.add(c.CHECK_COST, (event.route, event.purpose), event.cost_usd)
 
 
 @_feeds(e.ToolCallStarted, c.TOOL_CALLS)
@@ -127,6 +147,11 @@ def _effect_verified(book: Book, event: e.EffectVerified, sampled: SpanContext |
 @_feeds(e.EffectSettled, c.SETTLEMENT_SECONDS)
 def _effect_settled(book: Book, event: e.EffectSettled, sampled: SpanContext | None) -> None:
     book.observe(c.SETTLEMENT_SECONDS, (event.operation,), event.seconds, sampled)
+
+
+@_feeds(e.CaseReviewed, c.REVIEW_WAIT)
+def _case_reviewed(book: Book, event: e.CaseReviewed, sampled: SpanContext | None) -> None:
+    book.observe(c.REVIEW_WAIT, (event.kind,), event.seconds, sampled)
 
 
 @_feeds(e.InternalErrorCaught, c.INTERNAL_ERRORS)

@@ -72,6 +72,8 @@ def handoff_attributes(event: e.HandoffInspected) -> Attributes:
     }
     if decision.verdict is Verdict.BLOCKED:
         attributes[KEEP] = True
+    if event.detection_s is not None:
+        attributes["handoffwatch.handoff.detection"] = max(0.0, event.detection_s)
     if decision.findings:
         attributes["handoffwatch.handoff.reasons"] = tuple(decision.reasons)
         attributes["handoffwatch.handoff.paths"] = tuple(decision.paths[:20])

@@ -4,36 +4,70 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
-from handoffwatch.decision import Decision, Finding
+from handoffwatch.decision import Decision
 from handoffwatch.events import HandoffLabels
+from handoffwatch.handoffs.routes import Route
 from handoffwatch.handoffs.settings import HandoffSettings
-from handoffwatch.values.json_text import decode
-from handoffwatch.vocabulary import Action, HandoffOutcome, Reaction, RepairResult, Verdict
-
-FINDINGS_SHOWN_MAX: Final = 10
+from handoffwatch.vocabulary import Action, HandoffOutcome, RepairResult, Verdict
 
 Key = tuple[str, str, str]
 """Source, target, and what tells one handoff from another on that route."""
 
 
-@dataclass(slots=True, eq=False)
 class Crossing:
-    """One handoff in progress.
+    """One handoff in progress. What is seldom set stands on the class until it is: one is made for each handoff.
 
     Attributes:
         key: What its attempts share.
+        task: The task that its last attempt belongs to; the run where no task is known.
+        route: Its route, as the host names the agents.
+        attempts: Attempts so far.
+        registered: Its route as registered; None for an unknown one.
+        memory: What is known of its task; None until it has entered it.
         labels: The labels of its last attempt.
         handoff_id: The id of its last attempt.
-        attempts: Attempts so far.
+        sent_id: The id that the last attempt came with; empty when it had none.
+        held_id: The id under which its task holds it; empty when it does not.
+        fingerprint: What its last attempt says, as a number; 0 when that was not read.
+        subject: What a person was asked about; empty when nobody was.
+        replaces: The version of the state that it replaces once accepted; None when it replaces nothing.
+        is_through: Whether it was let through.
+        has_arrived: Whether it stood before the first action of its receiver, or of who takes it over.
+        holder: What the ledger knows its hold on an id by; empty when it never asked for one.
+        reserved: The task and the id under which the ledger holds it; None when it does not.
+        diverted_to: `fallback` or `failure` when another agent takes it over; else empty.
+        is_drawn: Whether it leaves evidence even when all is well; None until that was drawn.
+        tried: What is kept of its attempts, already redacted.
+        kept_since_s: When the first of these was judged, on the monotonic clock.
+        answers: Digests of the answers that were blocked.
     """
 
-    key: Key
+    registered: Route | None = None
+    memory: Any = None
     labels: HandoffLabels = ("", "", "", "")
     handoff_id: str = ""
-    attempts: int = 0
+    sent_id: str = ""
+    held_id: str = ""
+    fingerprint: int = 0
+    subject: str = ""
+    replaces: int | None = None
+    is_through: bool = False
+    has_arrived: bool = False
+    holder: str = ""
+    reserved: tuple[str, str] | None = None
+    diverted_to: str = ""
+    is_drawn: bool | None = None
+    tried: tuple[Mapping[str, Any], ...] = ()
+    kept_since_s: float = 0.0
+    answers: frozenset[str] = frozenset()
+
+    def __init__(self, key: Key, task: str) -> None:
+        self.key = key
+        self.task = task
+        self.route = f"{key[0]}->{key[1]}"
+        self.attempts = 0
 
 
 class Crossings:
@@ -44,20 +78,36 @@ class Crossings:
         self._lock = threading.Lock()
         self._to_repair: dict[Key, list[Crossing]] = {}
         self._open: set[Crossing] = set()
+        self._held: set[Crossing] = set()
         self._repairs = 0
         self._drained = False
 
-    def begin(self, key: Key) -> Crossing:
+    def begin(self, key: Key, *, task: str) -> Crossing:
         """Return the crossing of a new attempt: a repair when the last attempt under this key was blocked."""
         with self._lock:
             waiting = self._to_repair.get(key)
-            crossing = waiting.pop() if waiting else Crossing(key)
+            crossing = waiting.pop() if waiting else Crossing(key, task)
             crossing.attempts += 1
             return crossing
 
-    def judge(self, crossing: Crossing, decision: Decision) -> tuple[Action, RepairResult | None]:
-        """Return what follows a decision, and what a repair led to; keeps the crossing where its next step finds it."""
-        crossing.handoff_id = decision.handoff_id
+    def may_repair(self, crossing: Crossing, decision: Decision) -> bool:
+        """Return whether the sender may answer once more: it can, and neither its own nor the run's budget is spent."""
+        return (
+            decision.retryable
+            and crossing.attempts <= self._settings.repairs_max
+            and self._repairs < self._settings.repairs_per_run_max
+        )
+
+    def judge(self, crossing: Crossing, decision: Decision, *, otherwise: Action) -> tuple[Action, RepairResult | None]:
+        """Return what follows a decision, and what a repair led to; keeps the crossing where its next step finds it.
+
+        One that is to be repaired is kept by `wait_for_repair` alone: from then on another attempt may go on with it.
+
+        Args:
+            crossing: The handoff.
+            decision: About its last attempt.
+            otherwise: What follows a block that is not repaired: stop, hold or divert.
+        """
         repaired = crossing.attempts > 1
         with self._lock:
             if self._drained:
@@ -65,12 +115,22 @@ class Crossings:
             if decision.allowed:
                 self._open.add(crossing)
                 return Action.DELIVER, RepairResult.REPAIRED if repaired else None
-            if self._may_repair(crossing, decision):
+            if decision.verdict is Verdict.HELD:
+                self._held.add(crossing)
+                return Action.HOLD, RepairResult.REPAIRED if repaired else None
+            if self.may_repair(crossing, decision):
                 self._repairs += 1
-                self._to_repair.setdefault(crossing.key, []).append(crossing)
                 return Action.REPAIR, RepairResult.STILL_BAD if repaired else None
-        held = decision.verdict is Verdict.HELD
-        return Action.HOLD if held else Action.STOP, RepairResult.EXHAUSTED if repaired else None
+            if otherwise is Action.HOLD:
+                self._held.add(crossing)
+        return otherwise, RepairResult.EXHAUSTED if repaired else None
+
+    def wait_for_repair(self, crossing: Crossing) -> bool:
+        """Let a blocked crossing wait for its repair; False when the run has ended, so that none will come."""
+        with self._lock:
+            if not self._drained:
+                self._to_repair.setdefault(crossing.key, []).append(crossing)
+            return not self._drained
 
     def is_last_try(self, crossing: Crossing) -> bool:
         """Return whether a further block would end the handoff: its own repairs or those of the run are used up."""
@@ -94,10 +154,23 @@ class Crossings:
 
     def take(self, crossing: Crossing) -> bool:
         """Take an open crossing out; False when it had ended before."""
+        return self._take(self._open, crossing)
+
+    def take_held(self, crossing: Crossing) -> bool:
+        """Take a held crossing out, because a person or the time has decided; False when it is held no more."""
+        return self._take(self._held, crossing)
+
+    def open(self, crossing: Crossing) -> None:
+        """Let a crossing through, to its receiver or to the agent it is diverted to."""
         with self._lock:
-            was_open = crossing in self._open
-            self._open.discard(crossing)
-            return was_open
+            if not self._drained:
+                self._open.add(crossing)
+
+    def hold(self, crossing: Crossing) -> None:
+        """Let a crossing wait for a person."""
+        with self._lock:
+            if not self._drained:
+                self._held.add(crossing)
 
     def abandon(self, crossing: Crossing) -> bool:
         """Take a blocked crossing out that waits for its repair; False when it waits no more."""
@@ -109,56 +182,25 @@ class Crossings:
             return True
 
     def drain(self) -> list[tuple[Crossing, HandoffOutcome]]:
-        """Take out everything that is open, with the outcome it has when nothing more will happen."""
+        """Take out everything that is open, with the outcome it has when nothing more is told of it."""
         with self._lock:
             self._drained = True
-            left = [(crossing, HandoffOutcome.NOT_DELIVERED) for crossing in self._open]
+            left = [(crossing, _outcome_unended(crossing)) for crossing in self._open]
             left += [(crossing, HandoffOutcome.STOPPED) for waiting in self._to_repair.values() for crossing in waiting]
-            self._open.clear()
-            self._to_repair.clear()
+            left += [(crossing, HandoffOutcome.STOPPED) for crossing in self._held]
+            for pile in (self._open, self._held, self._to_repair):
+                pile.clear()
             return left
 
-    def _may_repair(self, crossing: Crossing, decision: Decision) -> bool:
-        return (
-            decision.retryable
-            and crossing.attempts <= self._settings.repairs_max
-            and self._repairs < self._settings.repairs_per_run_max
-        )
+    def _take(self, pile: set[Crossing], crossing: Crossing) -> bool:
+        with self._lock:
+            was_there = crossing in pile
+            pile.discard(crossing)
+            return was_there
 
 
-def identity_of(raw: object, path: tuple[str, ...]) -> str:
-    """Return the text at the identity path of a handoff, or an empty text when it cannot be read there."""
-    value: Any = raw
-    if isinstance(raw, str | bytes):
-        try:
-            value = decode(raw)
-        except ValueError:
-            return ""
-    for part in path:
-        if isinstance(value, Mapping):
-            value = value.get(part)
-        elif part in getattr(type(value), "__pydantic_fields__", ()):
-            value = getattr(value, part)
-        else:
-            return ""
-    return value if isinstance(value, str) else ""
-
-
-def repair_text(decision: Decision, *, repairs_max: int, is_last: bool) -> str:
-    """Return the request to the sender: each field, its rule and what would be right, and how many tries are left.
-
-    Built anew for each attempt and bounded; it never quotes a value.
-    """
-    blocking = [finding for finding in decision.findings if finding.reaction is Reaction.BLOCK]
-    lines = [f"The handoff {decision.route} was not accepted (attempt {decision.attempt} of {repairs_max + 1})."]
-    lines += [_line(finding) for finding in blocking[:FINDINGS_SHOWN_MAX]]
-    if len(blocking) > FINDINGS_SHOWN_MAX:
-        lines.append(f"- and {len(blocking) - FINDINGS_SHOWN_MAX} more of the kind")
-    lines.append("Send the whole handoff again with these fields mended. Do not repeat any tool call.")
-    if is_last:
-        lines.append("This is the last try.")
-    return "\n".join(lines)
-
-
-def _line(finding: Finding) -> str:
-    return f"- {finding.code}: {finding.sentence}"
+def _outcome_unended(crossing: Crossing) -> HandoffOutcome:
+    """Return how an open handoff ends when nobody says that its receiver has: one that was started may have acted."""
+    if not crossing.has_arrived:
+        return HandoffOutcome.NOT_DELIVERED
+    return HandoffOutcome.DIVERTED if crossing.diverted_to else HandoffOutcome.DELIVERED

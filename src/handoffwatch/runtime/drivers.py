@@ -5,26 +5,48 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Generator, Mapping
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, Final, TypeVar
 
 from opentelemetry import trace
 
 from handoffwatch.clock import Clock
+from handoffwatch.runtime.tool_functions import is_async
+from handoffwatch.threads import DaemonThreads
+
+LIMITED_MAX: Final = 64
+"""How many plain functions with a time limit may run at once in this process, those left behind included."""
+
+_THREADS: Final = DaemonThreads("handoffwatch-limited", threads_max=LIMITED_MAX)
+
+
+class NeedsAsyncDriver(TypeError):
+    """A function that was to be called in plain code returned a coroutine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Invoke:
     """Call the user's function; its result or exception goes back into the flow.
 
-    `span`, when given, is the current span meanwhile; else the current one stays.
+    Attributes:
+        function: A plain function, or in async code also a coroutine function.
+        args: Its positional arguments.
+        kwargs: Its keyword arguments.
+        span: What is the current span meanwhile; None leaves the current one.
+        limit_s: The most seconds of real time that the flow waits, then it gets a TimeoutError; None waits for ever.
+            A coroutine is cancelled at the limit. A plain function runs in a daemon thread, with the caller's context
+            variables, and is left behind there: it goes on until it returns, and nobody hears of it. When too many
+            of them run the flow gets ThreadsExhausted.
     """
 
     function: Callable[..., Any]
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     span: trace.Span | None = None
+    limit_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +72,7 @@ def drive(flow: Flow[T], clock: Clock) -> T:
     """Run a flow to its end in the calling thread and return its result.
 
     Raises:
-        TypeError: A function that is to be called returned a coroutine: the flow needs the async driver.
+        NeedsAsyncDriver: A function that is to be called returned a coroutine.
         Exception: Whatever the flow raises, unchanged.
     """
     resume: Callable[[], FlowStep] = flow.__next__
@@ -116,11 +138,11 @@ def _perform(step: FlowStep, clock: Clock) -> Any:
     if isinstance(step, Write):
         return step.function()
     with _current(step.span):
-        result = step.function(*step.args, **step.kwargs)
+        result = _call(step) if step.limit_s is None else _start(step).result(step.limit_s)
     if inspect.isawaitable(result):
         if inspect.iscoroutine(result):
             result.close()
-        raise TypeError(
+        raise NeedsAsyncDriver(
             "the function returned a coroutine in plain code: use transfer_async, or declare the tool `async def`"
         )
     return result
@@ -132,5 +154,27 @@ async def _perform_async(step: FlowStep, clock: Clock) -> Any:
     if isinstance(step, Write):
         return await asyncio.to_thread(step.function)
     with _current(step.span):
-        result = step.function(*step.args, **step.kwargs)
-        return await result if inspect.isawaitable(result) else result
+        if step.limit_s is None:
+            return await _awaited(_call(step))
+        async with asyncio.timeout(step.limit_s):
+            return await _awaited(_call(step) if is_async(step.function) else await asyncio.wrap_future(_start(step)))
+
+
+def _call(step: Invoke) -> Any:
+    return step.function(*step.args, **step.kwargs)
+
+
+def _start(step: Invoke) -> Future[Any]:
+    return _THREADS.start(partial(_call_in_thread, step))
+
+
+def _call_in_thread(step: Invoke) -> Any:
+    """Call the function; StopIteration becomes a RuntimeError, as in a coroutine: no future of asyncio can hold it."""
+    try:
+        return _call(step)
+    except StopIteration as error:
+        raise RuntimeError("the function raised StopIteration") from error
+
+
+async def _awaited(result: Any) -> Any:
+    return await result if inspect.isawaitable(result) else result

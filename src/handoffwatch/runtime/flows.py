@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from handoffwatch.errors import (
     ClaimRefused,
-    HandoffBlocked,
     HandoffwatchError,
     LedgerUnavailable,
     NeedsHuman,
@@ -22,8 +21,10 @@ from handoffwatch.outcomes.intent import Intent, intent_of_call, intent_of_expec
 from handoffwatch.outcomes.receipt import Receipt, receipt_of
 from handoffwatch.runtime.call import Call
 from handoffwatch.runtime.drivers import Flow, Invoke, Wait, Write
+from handoffwatch.runtime.handoff_flows import store
 from handoffwatch.runtime.step import Step
 from handoffwatch.tools.tool import Tool
+from handoffwatch.values.names import is_id
 from handoffwatch.vocabulary import (
     Action,
     BypassCause,
@@ -31,49 +32,16 @@ from handoffwatch.vocabulary import (
     Component,
     Criticality,
     FailureClass,
-    Reaction,
     RunOutcome,
     ToolCode,
     ToolOutcome,
+    ViolationKind,
 )
 
 if TYPE_CHECKING:
     from handoffwatch.outcomes.kind import OperationKind
     from handoffwatch.runtime.run import Run
     from handoffwatch.runtime.watch import Watch
-
-
-def transfer(
-    run: Run,
-    source: str,
-    target: str,
-    raw: object,
-    receiver: Callable[[dict[str, Any]], Any],
-    repair: Callable[[Step], object] | None,
-    key: str | None,
-) -> Flow[Any]:
-    """Judge, repair and deliver one handoff; returns what the receiver returned."""
-    step = run.handoff(source, target, raw, key=key)
-    while step.action is Action.REPAIR and repair is not None:
-        try:
-            raw = yield Invoke(repair, (step,))
-        except BaseException:
-            run.abandoned(step)
-            raise
-        step = run.handoff(source, target, raw, key=key)
-    if step.action is Action.REPAIR:
-        run.abandoned(step)
-    decision = step.decision
-    if step.action is not Action.DELIVER or decision is None or run.arrived(step).action is not Action.DELIVER:
-        raise _blocked(source, target, step)
-    payload = decision.normalized_payload
-    try:
-        result = yield Invoke(receiver, (raw if payload is None else payload,))
-    except BaseException as error:
-        run.ended(step, error=error)
-        raise
-    run.ended(step)
-    return result
 
 
 def call(
@@ -171,10 +139,53 @@ def claim(run: Run, said: Claim) -> Flow[None]:
 
 def finish(run: Run, outcome: RunOutcome | None) -> Flow[None]:
     """End the run in memory, then in the ledger."""
-    if not run.close(outcome) or not run.workflow.operations:
+    if not run.close(outcome):
+        return
+    yield from store(run)
+    if run.has_unrecovered_tool_failure:
+        yield from _write_violation(run)
+    if not run.workflow.operations:
         return
     try:
         yield Write(lambda: run.watch.ledger.end_run(run.run_id, run.workflow.name))
+    except LedgerUnavailable:
+        run.watch.recorder.emit(CheckBypassed(Check.LEDGER, run.workflow.name, BypassCause.LEDGER_DOWN))
+
+
+def record_eval(watch: Watch, run_id: str, workflow: str | None, passed: bool) -> Flow[bool]:
+    """Write what a final eval said about a run; what the run still keeps for itself is written before."""
+    if not is_id(run_id):
+        raise RegistrationError(
+            f"eval: run_id: must be a text of 1 to 255 characters that can be written, got {type(run_id).__name__}",
+            hint="pass the run_id of the run that was evaluated",
+        )
+    if not isinstance(passed, bool):
+        raise RegistrationError(f"eval: passed: must be True or False, got {type(passed).__name__}", hint="passed=True")
+    if workflow is not None and workflow not in watch.registrations.workflows:
+        raise RegistrationError(
+            f"eval: workflow {workflow!r}: is not registered", hint=f"call watch.workflow({workflow!r}) at start"
+        )
+    run = watch.current(run_id)
+    if run is not None:
+        yield from store(run)
+    known = workflow or watch.workflow_of(run_id)
+    is_new: bool = yield Write(lambda: watch.ledger.record_eval(run_id, workflow=known, passed=passed))
+    return is_new
+
+
+def reopen(watch: Watch, task_id: str, route: str | None) -> Flow[int]:
+    """Lift the latches of a task in this process, and in the ledger where a durable route may have one."""
+    lifted = watch.tasks.reopen(task_id, route)
+    if any(each.conduct.durable and route in (None, each.name) for each in watch.watchdog.routes):
+        lifted = max(lifted, (yield Write(lambda: watch.ledger.reopen_route(task_id, route))))
+    return lifted
+
+
+def _write_violation(run: Run) -> Flow[None]:
+    """Write that a tool failure was not recovered, for the final eval to be held against."""
+    counts = {ViolationKind.TOOL: 1}
+    try:
+        yield Write(lambda: run.watch.ledger.record_violations(run.run_id, run.workflow.name, counts))
     except LedgerUnavailable:
         run.watch.recorder.emit(CheckBypassed(Check.LEDGER, run.workflow.name, BypassCause.LEDGER_DOWN))
 
@@ -207,18 +218,6 @@ def _refuse_or_bypass(watch: Watch, kind: OperationKind, error: LedgerUnavailabl
     if kind.criticality is Criticality.CRITICAL:
         raise error
     watch.recorder.emit(CheckBypassed(Check.LEDGER, kind.name, BypassCause.LEDGER_DOWN))
-
-
-def _blocked(source: str, target: str, step: Step) -> HandoffBlocked:
-    decision = step.decision
-    found = decision.findings if decision is not None else ()
-    stopping = dict.fromkeys(each.code for each in found if each.reaction in (Reaction.BLOCK, Reaction.HOLD))
-    codes = ", ".join(stopping) or "check_failed"
-    return HandoffBlocked(
-        f"handoff {source}->{target}: blocked before the receiver's first action: {codes}",
-        decision=decision,
-        hint="read error.decision.findings for the fields and what would be right",
-    )
 
 
 def _failed(tool: str, step: Step) -> ToolFailed:

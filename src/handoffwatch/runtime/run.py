@@ -17,32 +17,30 @@ from handoffwatch.errors import Stopped
 from handoffwatch.events import (
     CheckBypassed,
     GuardChecked,
-    HandoffEnded,
-    HandoffInspected,
     InternalErrorCaught,
     RunEnded,
     RunStarted,
 )
-from handoffwatch.handoffs.context import HandoffContext
 from handoffwatch.outcomes.claim import Claim
 from handoffwatch.recording.spans import INVOKE_WORKFLOW, OPERATION_NAME, RUN_ID, WORKFLOW_NAME, clean
 from handoffwatch.recording.traceparent import traceparent_of
-from handoffwatch.runtime import flows
+from handoffwatch.runtime import flows, handoff_flows
+from handoffwatch.runtime.attempts import Attempt
 from handoffwatch.runtime.call import Call
-from handoffwatch.runtime.crossings import Crossing, Crossings, identity_of, repair_text
+from handoffwatch.runtime.critics import CriticBudget
 from handoffwatch.runtime.drivers import drive, drive_async
+from handoffwatch.runtime.handoffs import Handoffs
 from handoffwatch.runtime.registrations import Workflow
 from handoffwatch.runtime.step import Step
+from handoffwatch.runtime.unstored import Closing, Unstored
 from handoffwatch.tools.failure import REFUSAL_TEXT
 from handoffwatch.tools.guard import refusal_reason
 from handoffwatch.vocabulary import (
-    OTHER,
     Action,
     BypassCause,
     Check,
     Claimed,
     Component,
-    HandoffOutcome,
     Mode,
     RunOutcome,
     ToolOutcome,
@@ -51,8 +49,6 @@ from handoffwatch.vocabulary import (
 
 if TYPE_CHECKING:
     from handoffwatch.runtime.watch import Watch
-
-_ALL_OTHER = (OTHER, OTHER, OTHER, OTHER)
 
 
 class Run:
@@ -70,6 +66,9 @@ class Run:
         claimed: What the run has claimed, or None.
         watch: The Watch that made this run.
         scope: The run's scope: its span is the parent of what happens where no span is current.
+        handoffs: Its handoffs.
+        critic_budget: What the critics of its handoffs have spent.
+        unstored: What has ended and waits for the ledger.
     """
 
     def __init__(
@@ -83,21 +82,20 @@ class Run:
         self.watch = watch
         self._recorder = watch.recorder
         self._clock = watch.clock
-        self._inspect = watch.watchdog.inspect
-        self._crossings = Crossings(watch.settings.handoffs)
         self._lock = threading.Lock()
         self._succeeded = 0
         self._failed = 0
         self._failing_tools: set[str] = set()
-        self._inspected = False
         self._guard = "unchecked"
-        self._stopped = False
         self._finished = False
         self._started_s = self._clock.monotonic_s()
         self.scope = self._recorder.open(
             f"{INVOKE_WORKFLOW} {workflow.name}",
             {OPERATION_NAME: INVOKE_WORKFLOW, WORKFLOW_NAME: workflow.name, RUN_ID: clean(run_id)},
         )
+        self.critic_budget = CriticBudget()
+        self.unstored = Unstored(self._recorder.events_dropped)
+        self.handoffs = Handoffs(self)
         self._run_token: Token[Run | None] | None = None
         self._span_token: Token[Any] | None = None
         self._outer: Run | None = None
@@ -107,7 +105,10 @@ class Run:
     # handoffs
 
     def handoff(self, source: str, target: str, raw: object, *, key: str | None = None) -> Step:
-        """Judge one attempt of a handoff.
+        """Judge one attempt of a handoff, in memory.
+
+        The limits of the task are those that this process knows. A route that is durable, asks for approval or has a
+        critic needs `submit`; here a durable one passes with its limits unproven, which is counted as a bypass.
 
         Args:
             source: The agent that sends, as registered.
@@ -117,48 +118,35 @@ class Run:
 
         Returns:
             deliver, with the normalised handoff in `decision`; repair, with the request to the sender in `text`;
-            hold or stop. A fault of our own stops.
+            hold; divert, with the agent to start instead in `target`; or stop. A fault of our own stops.
         """
-        started_s = self._clock.monotonic_s()
         try:
-            crossing = self._crossings.begin((source, target, key or self._identity(source, target, raw)))
-            decision = self._inspect(
-                raw,
-                expected_source=source,
-                expected_target=target,
-                context=HandoffContext(self.run_id, self.task_id, self.context_version, None, crossing.attempts),
-            )
-            action, repair = self._crossings.judge(crossing, decision)
-            unknown = decision.route == OTHER
-            crossing.labels = _ALL_OTHER if unknown else (decision.route, source, target, decision.schema_version)
-            self._inspected = True
-            if decision.skipped == ("contract",):
-                bypassed = CheckBypassed(Check.CONTRACT, decision.route, BypassCause.UNCHECKED)
-                self._recorder.emit(bypassed, within=self.scope)
-            if "check_failed" in decision.reasons:
-                self._recorder.emit(InternalErrorCaught(Component.WATCHDOG, "check_failed"))
-            if action in (Action.STOP, Action.HOLD):
-                self._stopped = True
-            overhead_s = max(0.0, self._clock.monotonic_s() - started_s)
-            self._recorder.emit(
-                HandoffInspected(
-                    self.workflow.name, self.run_id, self.task_id or "", crossing.labels, source, target,
-                    decision, action, repair, overhead_s,
-                ),
-                within=self.scope,
-            )  # fmt: skip
-            if action is Action.DELIVER:
-                return Step(action, "", 0.0, decision, decision.handoff_id, crossing)
-            if action is not Action.REPAIR:
-                self._handoff_ended(crossing, HandoffOutcome.STOPPED)
-                return Step(action, "", 0.0, decision, decision.handoff_id)
-            is_last = self._crossings.is_last_try(crossing)
-            text = repair_text(decision, repairs_max=self.watch.settings.handoffs.repairs_max, is_last=is_last)
-            return Step(action, text, 0.0, decision, decision.handoff_id, crossing)
+            return self.handoffs.conclude(self.handoffs.judge(source, target, raw, key))
         except Exception as error:  # noqa: BLE001 - our own fault in a check fails closed, and is counted
-            self._stopped = True
-            self._recorder.emit(InternalErrorCaught(Component.RUNTIME, type(error).__name__))
-            return Step(Action.STOP)
+            return self.failed_closed(error)
+
+    def submit(self, source: str, target: str, raw: object, *, key: str | None = None) -> Step:
+        """Judge one attempt as `handoff` does, with what its route asks for beside: critic, durable limits, approval.
+
+        Returns:
+            As `handoff`. A hold has its case in `case_id`; ask `approval` what a person has decided.
+
+        Raises:
+            LedgerUnavailable: The ledger cannot say, or a hold cannot be written, and the route needs it.
+        """
+        return drive(handoff_flows.submit(self, source, target, raw, key), self._clock)
+
+    async def submit_async(self, source: str, target: str, raw: object, *, key: str | None = None) -> Step:
+        """Do as `submit` does, without blocking the event loop; the critic may be a coroutine function."""
+        return await drive_async(handoff_flows.submit(self, source, target, raw, key), self._clock)
+
+    def approval(self, held: Step) -> Step:
+        """Return what a person has decided about a held handoff: deliver or stop; `held` itself while nobody has."""
+        return drive(handoff_flows.approval(self, held), self._clock)
+
+    async def approval_async(self, held: Step) -> Step:
+        """Do as `approval` does, without blocking the event loop."""
+        return await drive_async(handoff_flows.approval(self, held), self._clock)
 
     def arrived(self, handoff: Step | str) -> Step:
         """Say that the handoff stands before its receiver's first action.
@@ -169,25 +157,26 @@ class Run:
         Returns:
             deliver, or stop when no such handoff was let through.
         """
-        crossing = self._crossing(handoff)
-        if crossing is None or not self._crossings.is_open(crossing):
-            return Step(Action.STOP)
-        return (
-            handoff if isinstance(handoff, Step) else Step(Action.DELIVER, "", 0.0, None, crossing.handoff_id, crossing)
-        )
+        return self.handoffs.arrived(handoff)
 
     def ended(self, handoff: Step | str, *, error: BaseException | None = None) -> None:
-        """Say that the receiver returned, or raised `error`; what is reported twice counts once."""
-        crossing = self._crossing(handoff)
-        if crossing is not None and self._crossings.take(crossing):
-            outcome = HandoffOutcome.DELIVERED if error is None else HandoffOutcome.RECEIVER_FAILED
-            self._handoff_ended(crossing, outcome)
+        """Say that the receiver, or who took a diverted handoff, returned or raised; what is told twice counts once."""
+        self.handoffs.ended(handoff, error)
 
-    def abandoned(self, handoff: Step) -> None:
-        """Say that a blocked handoff will not be repaired: it was stopped, and the next one is a new handoff."""
-        if handoff.crossing is not None and self._crossings.abandon(handoff.crossing):
-            self._stopped = True
-            self._handoff_ended(handoff.crossing, HandoffOutcome.STOPPED)
+    def abandoned(self, handoff: Step) -> Step:
+        """Say that a blocked handoff will not be repaired.
+
+        Returns:
+            What its route does then: divert, hold or stop.
+        """
+        return self.handoffs.given_up(handoff)
+
+    def said_handed_over(self, source: str, target: str) -> bool:
+        """Return whether a handoff that the agent's text speaks of has reached its receiver in this run.
+
+        One that has not is counted as not_delivered: the text says so, and nothing was handed over.
+        """
+        return self.handoffs.said_handed_over(source, target)
 
     def transfer(
         self,
@@ -197,6 +186,8 @@ class Run:
         *,
         receiver: Callable[[dict[str, Any]], Any],
         repair: Callable[[Step], object] | None = None,
+        fallback: Callable[[Step], Any] | None = None,
+        failure: Callable[[Step], Any] | None = None,
         key: str | None = None,
     ) -> Any:
         """Hand something over: judge it, let the sender repair it, start the receiver, and return its result.
@@ -206,14 +197,22 @@ class Run:
             target: The agent that is to receive.
             raw: The handoff.
             receiver: Called with the normalised handoff (with the original in shadow mode), once, only when allowed.
-            repair: Called with the step of a blocked attempt; returns a new handoff. None stops at the first block.
+            repair: Called with the step of a blocked attempt; returns a new handoff. It must not repeat tool calls.
+                None: a block goes to the route's fallback, to a person, or stops, as the route says.
+            fallback: Called with the step when the route diverts a block to its fallback agent.
+            failure: Called with the step of a valid handoff of status failed, when the route has a failure path.
             key: As in `handoff`.
+
+        A held handoff waits for a person, as long as its route says.
 
         Raises:
             HandoffBlocked: The handoff was stopped before the receiver's first action.
-            Exception: Whatever the receiver or the repair function raises, unchanged.
+            HandoffHeld: The route does not wait; send the same handoff again once its case is approved.
+            LedgerUnavailable: The ledger cannot say what was handed over before, and the route is critical.
+            Exception: Whatever the receiver or another function raises, unchanged.
         """
-        return drive(flows.transfer(self, source, target, raw, receiver, repair, key), self._clock)
+        flow = handoff_flows.transfer(self, source, target, raw, receiver, repair, fallback, failure, key)
+        return drive(flow, self._clock)
 
     async def transfer_async(
         self,
@@ -223,10 +222,56 @@ class Run:
         *,
         receiver: Callable[[dict[str, Any]], Any],
         repair: Callable[[Step], object] | None = None,
+        fallback: Callable[[Step], Any] | None = None,
+        failure: Callable[[Step], Any] | None = None,
         key: str | None = None,
     ) -> Any:
-        """Do as `transfer` does; `receiver` and `repair` may be coroutine functions."""
-        return await drive_async(flows.transfer(self, source, target, raw, receiver, repair, key), self._clock)
+        """Do as `transfer` does; its functions may be coroutine functions."""
+        flow = handoff_flows.transfer(self, source, target, raw, receiver, repair, fallback, failure, key)
+        return await drive_async(flow, self._clock)
+
+    def report_usage(self, route: str, *, purpose: str = "repair", tokens: int = 0, cost_usd: float = 0.0) -> None:
+        """Count what a model call for a repair has cost, as the host knows it; a critic's answer brings its own.
+
+        Args:
+            route: The registered route.
+            purpose: repair or critic.
+            tokens: At least 0.
+            cost_usd: Dollars, at least 0.
+
+        Raises:
+            RegistrationError: A value is outside its range, or the route is not registered.
+        """
+        self.handoffs.report_usage(route, purpose, tokens, cost_usd)
+
+    def concluded(self, attempt: Attempt, *, approved: bool = False) -> Step:
+        """Return what follows an attempt; a fault of our own stops."""
+        try:
+            return self.handoffs.conclude(attempt, approved=approved)
+        except Exception as error:  # noqa: BLE001 - our own fault in a check fails closed, and is counted
+            return self.failed_closed(error)
+
+    def failed_closed(self, error: Exception) -> Step:
+        """Count a fault of our own, and stop."""
+        self.handoffs.stopped = True
+        self._recorder.emit(InternalErrorCaught(Component.RUNTIME, type(error).__name__))
+        return Step(Action.STOP)
+
+    def recording_failed(self, error: Exception) -> None:
+        """Count a fault of our own in writing something down; the host goes on."""
+        self._recorder.emit(InternalErrorCaught(Component.LEDGER, type(error).__name__))
+
+    def bypassed(self, check: Check, name: str, cause: BypassCause) -> None:
+        """Count something that passed without a check."""
+        self._recorder.emit(CheckBypassed(check, name, cause), within=self.scope)
+
+    def store(self) -> None:
+        """Write down what has ended and waits for the ledger; `transfer` and the end of the run do so themselves."""
+        drive(handoff_flows.store(self), self._clock)
+
+    async def store_async(self) -> None:
+        """Do as `store` does, without blocking the event loop."""
+        await drive_async(handoff_flows.store(self), self._clock)
 
     # tools and the answer
 
@@ -266,6 +311,9 @@ class Run:
         self._guard = "refused" if obeyed else "passed"
         checked = GuardChecked(self.workflow.name, self.run_id, self.workflow.guard, reason)
         self._recorder.emit(checked, within=self.scope)
+        if reason is not None:
+            refused = self.watch.evidence.of_refusal(self, reason, text)
+            self.unstored.add(Closing("", "", "", "", False, None, False, refused))
         return Step(Action.REFUSE, REFUSAL_TEXT) if obeyed else Step(Action.ANSWER, text)
 
     # durable steps
@@ -305,6 +353,8 @@ class Run:
     def finish(self, outcome: RunOutcome | None = None) -> None:
         """End the run: what is open was not delivered, and a run with operations that claimed nothing claims none.
 
+        What has arrived and not ended counts as delivered: its receiver was started and may have acted.
+
         Args:
             outcome: How it ended; None is stopped when a check stopped a handoff, else completed.
 
@@ -322,9 +372,7 @@ class Run:
             if self._finished:
                 return False
             self._finished = True
-        for crossing, left in self._crossings.drain():
-            self._stopped = self._stopped or left is HandoffOutcome.STOPPED
-            self._handoff_ended(crossing, left)
+        self.handoffs.drain()
         self.watch.run_ended(self)
         none_called = self._succeeded + self._failed == 0
         zero = ZeroSuccessCause.NONE_CALLED if none_called else ZeroSuccessCause.ALL_FAILED
@@ -333,12 +381,12 @@ class Run:
                 workflow=self.workflow.name,
                 run_id=self.run_id,
                 tools=self.workflow.tools,
-                outcome=outcome or (RunOutcome.STOPPED if self._stopped else RunOutcome.COMPLETED),
+                outcome=outcome or (RunOutcome.STOPPED if self.handoffs.stopped else RunOutcome.COMPLETED),
                 tools_succeeded=self._succeeded,
                 tools_failed=self._failed,
                 zero_success=None if self._succeeded else zero,
                 unrecovered_tool_failure=bool(self._failing_tools),
-                inspected=self._inspected,
+                inspected=self.handoffs.inspected,
                 guard=self._guard,
                 claimed=self.claimed,
                 duration_s=max(0.0, self._clock.monotonic_s() - self._started_s),
@@ -390,21 +438,19 @@ class Run:
             outer = outer._outer
             self.watch.current_run.set(outer)
 
-    def _handoff_ended(self, crossing: Crossing, outcome: HandoffOutcome) -> None:
-        self._recorder.emit(HandoffEnded(self.run_id, crossing.handoff_id, crossing.labels, outcome, crossing.attempts))
-
-    def _identity(self, source: str, target: str, raw: object) -> str:
-        path = self.watch.watchdog.routes.identity_path(source, target)
-        if path == ("task_id",) and self.task_id is not None:
-            return self.task_id
-        return identity_of(raw, path)
-
     def traceparent(self) -> str:
         """Return the address of the run's span as W3C Trace Context writes it; empty when it has none."""
         return traceparent_of(self.scope.span)
 
-    def _crossing(self, handoff: Step | str) -> Crossing | None:
-        return handoff.crossing if isinstance(handoff, Step) else self._crossings.find(handoff)
+    def trace_id(self) -> str:
+        """Return the id of the run's trace as hex; empty when it has none."""
+        context = self.scope.span.get_span_context()
+        return trace.format_trace_id(context.trace_id) if context.is_valid else ""
+
+    @property
+    def has_unrecovered_tool_failure(self) -> bool:
+        """Whether a tool failed and no later call of it succeeded."""
+        return bool(self._failing_tools)
 
     @property
     def is_finished(self) -> bool:

@@ -20,6 +20,9 @@ class Step(NamedTuple):
         handoff_id: The id of the handoff.
         crossing: Which handoff `arrived` and `ended` are about, also when two share an id.
         failure_class: How a tool call failed for good.
+        target: The agent to start instead, when a handoff is diverted.
+        sent: The handoff as it came.
+        case_id: The case that waits for a person, when a handoff is held.
     """
 
     action: Action
@@ -29,3 +32,6 @@ class Step(NamedTuple):
     handoff_id: str = ""
     crossing: Crossing | None = None
     failure_class: FailureClass | None = None
+    target: str = ""
+    sent: object = None
+    case_id: str = ""

@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry
 
@@ -19,13 +19,26 @@ from handoffwatch.errors import LedgerUnavailable, RegistrationError
 from handoffwatch.runtime.registrations import Registrations, Workflow, member, named
 from handoffwatch.runtime.tool_functions import F, refuse_async_rule, watched
 from handoffwatch.values.names import is_id
-from handoffwatch.vocabulary import OTHER, Criticality, Mode, Reaction, Safety, ToolsNeed
+from handoffwatch.vocabulary import (
+    OTHER,
+    Action,
+    Approval,
+    Criticality,
+    HoldThen,
+    Keep,
+    Mode,
+    Reaction,
+    RiskSignal,
+    Safety,
+    ToolsNeed,
+)
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
     from pydantic import BaseModel
 
     from handoffwatch.handoffs.contract import AnyContract
+    from handoffwatch.handoffs.critique import Critic, CriticPolicy
     from handoffwatch.ledger.ledger import Ledger
     from handoffwatch.outcomes.verification import Verifier
     from handoffwatch.runtime.metrics_server import MetricsServer
@@ -35,6 +48,10 @@ if TYPE_CHECKING:
     from handoffwatch.settlement.settler import Settler
     from handoffwatch.tools.success import SuccessRule
     from handoffwatch.tools.tool import Tool
+
+
+ENDED_RUNS_MAX: Final = 10_000
+"""Runs that have ended and whose workflow is remembered, for evals that come later."""
 
 
 class Watch:
@@ -71,10 +88,13 @@ class Watch:
         registry: CollectorRegistry | None = None,
         tracer_provider: TracerProvider | None = None,
     ) -> None:
+        from handoffwatch.handoffs.limits import TaskLimits
         from handoffwatch.handoffs.routes import Routes
         from handoffwatch.handoffs.watchdog import Watchdog
         from handoffwatch.recording.recorder import Recorder
+        from handoffwatch.runtime.evidence import EvidenceKeeper
         from handoffwatch.runtime.settings import Settings
+        from handoffwatch.runtime.tasks import Tasks
 
         self.settings = settings if settings is not None else Settings.load(config)
         self.clock = clock or Clock()
@@ -86,9 +106,26 @@ class Watch:
             settings=self.settings.recording,
         )
         self.registrations = Registrations()
-        self.watchdog = Watchdog(Routes(), clock=self.clock, payload_bytes_max=self.settings.handoffs.payload_bytes_max)
+        handoffs = self.settings.handoffs
+        self.watchdog = Watchdog(
+            Routes(),
+            clock=self.clock,
+            payload_bytes_max=handoffs.payload_bytes_max,
+            limits=TaskLimits(handoffs.hops_max, handoffs.repeats_max),
+        )
+        self.tasks = Tasks()
+        self.evidence = EvidenceKeeper(
+            handoffs.redact,
+            bytes_max=handoffs.evidence_bytes_max,
+            payload_bytes_max=handoffs.payload_bytes_max,
+            keep_sample=handoffs.keep_sample,
+            review_sample=handoffs.review_sample,
+            clock=self.clock,
+        )
         self.current_run: ContextVar[Run | None] = ContextVar("handoffwatch_run", default=None)
         self._runs: weakref.WeakValueDictionary[str, Run] = weakref.WeakValueDictionary()
+        self._ended: dict[str, str] = {}
+        self._seen_versions: set[tuple[str, str]] = set()
         self._routes_checked = False
         self._ledger: Ledger | None = None
         self._selftest: SelfTester | None = None
@@ -135,6 +172,16 @@ class Watch:
         mode: str = "enforce",
         reactions: Mapping[str, str] | None = None,
         unchecked: bool = False,
+        durable: bool | None = None,
+        keep: str = "blocked",
+        when_blocked: str | None = None,
+        fallback: str | None = None,
+        failure: str | None = None,
+        approval: str = "none",
+        hold_s: float = 900.0,
+        hold_then: str = "stop",
+        critic: Critic | None = None,
+        critique: CriticPolicy | None = None,
     ) -> None:
         """Register a route between two agents, with the contract that its receiver owns.
 
@@ -146,20 +193,54 @@ class Watch:
             reactions: By reason code: `block`, `hold`, `flag` or `warn`, where this route reacts otherwise than the
                 code or the contract says; the settings override them.
             unchecked: Whether everything passes without a contract, and counts as bypassed.
+            durable: Whether limits and duplicates hold over processes and restarts; None: on critical routes, and where
+                a person must approve, so that an approval is for one delivery.
+            keep: Which handoffs leave evidence: `blocked`, `sampled` (some others too) or `all`.
+            when_blocked: What follows a block that is not repaired: `stop`, `hold` (for a person) or `divert`; None
+                diverts where there is a fallback, and stops elsewhere.
+            fallback: The agent to which a block is diverted.
+            failure: The agent that takes valid handoffs of status failed, which are never repaired.
+            approval: `required` holds what the contract allows until a person has decided; `none` does not.
+            hold_s: How long a held handoff waits for a person; 0 does not wait.
+            hold_then: What follows when nobody has decided in time: `stop`, `deliver` or `divert`.
+            critic: Looks a second time when there is a risk. It may warn or flag, and never blocks.
+            critique: When the critic is asked, and what it may cost; None takes the defaults.
+
+        The settings override mode, reactions, durable, keep, approval, hold_s and hold_then.
 
         Raises:
             RegistrationError: The route is registered, its names collide with others, two contracts have one version,
                 no contract is given where one is needed, or a value is outside its set.
         """
+        from handoffwatch.handoffs.conduct import Conduct
+        from handoffwatch.handoffs.critique import CriticPolicy
         from handoffwatch.handoffs.settings import RouteSettings
 
         where = named("route", name)
         settings = self.settings.handoffs.routes.get(name, RouteSettings())
         wanted = {code: member(where, f"reactions: {code}", each, Reaction) for code, each in (reactions or {}).items()}
+        cost = member(where, "criticality", criticality, Criticality)
+        asks = member(where, "approval", approval, Approval) is Approval.REQUIRED
+        asks = asks if settings.approval is None else settings.approval
+        is_durable = (asks or cost is Criticality.CRITICAL) if durable is None else durable
+        then = "divert" if fallback is not None else "stop"
+        conduct = Conduct(
+            durable=not unchecked and (is_durable if settings.durable is None else settings.durable),
+            keep=settings.keep or member(where, "keep", keep, Keep),
+            when_blocked=member(where, "when_blocked", when_blocked or then, Action),
+            fallback=fallback,
+            failure=failure,
+            approval=asks,
+            hold_s=hold_s if settings.hold_s is None else settings.hold_s,
+            hold_then=settings.hold_then or member(where, "hold_then", hold_then, HoldThen),
+            critic=critic,
+            critique=critique or (None if critic is None else CriticPolicy(signals=frozenset(RiskSignal))),
+        )
         route = self.watchdog.routes.add(
             name,
             contracts=contract if isinstance(contract, Sequence) else (contract,),
-            criticality=member(where, "criticality", criticality, Criticality),
+            criticality=cost,
+            conduct=conduct,
             mode=settings.mode or member(where, "mode", mode, Mode),
             reactions=wanted | settings.reactions,
             unchecked=unchecked,
@@ -172,7 +253,9 @@ class Watch:
             mode=route.mode,
             criticality=route.criticality,
             codes=route.codes,
+            bypasses=route.bypasses,
         )
+        self._write_registrations()
 
     def operation(
         self,
@@ -338,9 +421,73 @@ class Watch:
         return run if run is not None and not run.is_finished else None
 
     def run_ended(self, run: Run) -> None:
-        """Forget a run that has ended."""
-        if self._runs.get(run.run_id) is run:
-            del self._runs[run.run_id]
+        """Forget a run that has ended, but for the workflow of a run that was evaluated later."""
+        with self._lock:
+            if self._runs.get(run.run_id) is run:
+                del self._runs[run.run_id]
+            self._ended[run.run_id] = run.workflow.name
+            if len(self._ended) > ENDED_RUNS_MAX:
+                del self._ended[next(iter(self._ended))]
+
+    def is_new_version(self, route: str, version: str) -> bool:
+        """Return whether this is the first time that a schema version is seen on a route in this process."""
+        with self._lock:
+            is_new = (route, version) not in self._seen_versions
+            self._seen_versions.add((route, version))
+        return is_new
+
+    def workflow_of(self, run_id: str) -> str | None:
+        """Return the workflow of a run that goes on in this process, or was one of the last that ended in it."""
+        run = self._runs.get(run_id)
+        return run.workflow.name if run is not None else self._ended.get(run_id)
+
+    def record_eval(self, run_id: str, *, passed: bool, workflow: str | None = None) -> bool:
+        """Write what a final eval said about a run, at any time and from any process; each run is counted once.
+
+        Args:
+            run_id: The run.
+            passed: What the eval said.
+            workflow: Its workflow; needed where neither this process nor the ledger has seen the run.
+
+        Returns:
+            Whether it was written; False when the run was evaluated before.
+
+        Raises:
+            RegistrationError: The workflow of the run is not known or not registered, or a value is of the wrong kind.
+            LedgerUnavailable: It cannot be written.
+        """
+        from handoffwatch.runtime import flows
+        from handoffwatch.runtime.drivers import drive
+
+        return drive(flows.record_eval(self, run_id, workflow, passed), self.clock)
+
+    async def record_eval_async(self, run_id: str, *, passed: bool, workflow: str | None = None) -> bool:
+        """Do as `record_eval` does, without blocking the event loop."""
+        from handoffwatch.runtime import flows
+        from handoffwatch.runtime.drivers import drive_async
+
+        return await drive_async(flows.record_eval(self, run_id, workflow, passed), self.clock)
+
+    def reopen(self, task_id: str, *, route: str | None = None) -> int:
+        """Open the routes of a task again that a stop has latched, or one of them.
+
+        Returns:
+            How many were latched.
+
+        Raises:
+            LedgerUnavailable: A durable route cannot be opened again.
+        """
+        from handoffwatch.runtime import flows
+        from handoffwatch.runtime.drivers import drive
+
+        return drive(flows.reopen(self, task_id, route), self.clock)
+
+    async def reopen_async(self, task_id: str, *, route: str | None = None) -> int:
+        """Do as `reopen` does, without blocking the event loop."""
+        from handoffwatch.runtime import flows
+        from handoffwatch.runtime.drivers import drive_async
+
+        return await drive_async(flows.reopen(self, task_id, route), self.clock)
 
     # the outside
 
@@ -368,7 +515,8 @@ class Watch:
     def serve_metrics(self, *, port: int = 0, address: str = "127.0.0.1") -> MetricsServer:
         """Serve `/metrics` from this process in a background thread; port 0 takes a free one.
 
-        The self-test starts with it, as the settings say: whoever shows the gauge also moves it.
+        The self-test starts with it, as the settings say: whoever shows the gauge also moves it. The ledger is opened,
+        so that its series are there before its first event.
 
         Raises:
             ConfigError: The port is taken, or address or port is none.
@@ -376,6 +524,7 @@ class Watch:
         from handoffwatch.runtime.metrics_server import MetricsServer
 
         server = MetricsServer(self.registry, port=port, address=address)
+        _ = self.ledger
         self.start_selftest()
         return server
 
@@ -430,10 +579,14 @@ class Watch:
         self.recorder.register_tool(tool.name, safety=tool.safety)
 
     def _write_registrations(self) -> None:
-        """Make workflows and operations rows of the ledger, so that a separate exporter shows them at 0.
+        """Make workflows, operations and routes rows of the ledger, so that a separate exporter shows them at 0.
 
         A ledger that is down keeps them and writes them with its next transaction.
         """
         if self._ledger is not None:
             with contextlib.suppress(LedgerUnavailable):
-                self._ledger.register(self.registrations.workflows.values(), self.registrations.operations.values())
+                self._ledger.register(
+                    self.registrations.workflows.values(),
+                    self.registrations.operations.values(),
+                    tuple(self.watchdog.routes),
+                )

@@ -1,15 +1,15 @@
-"""The settler: reads back what is due, and records what it found."""
+"""The settler: reads back what is due and records what it found; between times it keeps the ledger's house."""
 
 from __future__ import annotations
 
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from handoffwatch.clock import Clock
 from handoffwatch.errors import LedgerUnavailable
-from handoffwatch.events import EffectSettled, EffectVerified, Event, InternalErrorCaught
+from handoffwatch.events import CaseReviewed, EffectSettled, EffectVerified, Event, InternalErrorCaught
 from handoffwatch.outcomes import OperationKind, ReadBack, Verification, is_sampled, next_poll_unix_s
 from handoffwatch.settlement.asking import Asker, VerifierFailed
 from handoffwatch.vocabulary import Cause, Component, VerificationResult
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from handoffwatch.settlement.settings import SettlementSettings
 
 _LOG = logging.getLogger("handoffwatch.settlement")
+
+_PRUNE_EVERY_S: Final = 3600.0
+_DAY_S: Final = 86_400.0
 
 
 class Settler:
@@ -50,9 +53,14 @@ class Settler:
         self._settings = settings
         self._policy = settings.policy()
         self._asker = Asker(timeout_s=settings.verifier_timeout_s)
+        self._next_pruning_s = clock.monotonic_s()
+        self._pruning_from_unix_s: float | None = None
 
     def run_once(self, stop: threading.Event | None = None) -> int:
         """Read back up to `batch_max` operations that are due, and return how many were handled.
+
+        Then emit how long people took since the last pass, and once an hour remove what has been over for longer than
+        the settings keep it.
 
         An operation that meets a fault of our own is counted and pushed back as far as a read would have pushed it:
         however many there are, they do not stand before the others at the next time.
@@ -77,6 +85,9 @@ class Settler:
                 self._ledger.postpone(operation, next_poll_unix_s=self._next_poll_unix_s(operation))
             else:
                 handled += 1
+        if stop is None or not stop.is_set():
+            self._emit_waits()
+            self._prune()
         return handled
 
     def serve(self, stop: threading.Event) -> None:
@@ -109,6 +120,25 @@ class Settler:
         self._emit(_verified(operation, result, duration_s=duration_s))
         if settled is not None:
             self._emit(_settled(settled))
+
+    def _emit_waits(self) -> None:
+        for wait in self._ledger.take_waits(self._settings.batch_max):
+            self._emit(CaseReviewed(wait.kind, wait.seconds))
+
+    def _prune(self) -> None:
+        """Remove one batch of what was old when the hour began; the rest goes with the next passes."""
+        if self._clock.monotonic_s() >= self._next_pruning_s:
+            self._next_pruning_s = self._clock.monotonic_s() + _PRUNE_EVERY_S
+            self._pruning_from_unix_s = self._clock.wall_s()
+        if self._pruning_from_unix_s is None:
+            return
+        kept = self._ledger.settings
+        removed = self._ledger.prune(
+            cases_before_unix_s=self._pruning_from_unix_s - kept.cases_kept_days * _DAY_S,
+            handoffs_before_unix_s=self._pruning_from_unix_s - kept.handoffs_kept_days * _DAY_S,
+        )
+        if removed == 0:
+            self._pruning_from_unix_s = None
 
     def _next_poll_unix_s(self, operation: OpenOperation) -> float | None:
         return next_poll_unix_s(

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 from pydantic import BaseModel, Field, ValidationError
 
 from handoffwatch.errors import ConfigError
-from handoffwatch.handoffs.context import HandoffContext
+from handoffwatch.handoffs.context import HandoffContext, TaskFacts
 from handoffwatch.runtime.settings_problems import Places, joined, problems
 from handoffwatch.values.settings_model import SettingsModel
 from handoffwatch.values.yaml_text import KeyPath, YamlDocument, dotted, read_yaml
@@ -19,6 +19,17 @@ FILE_BYTES_MAX: Final = 4 * 1024 * 1024
 """The largest file that is read; a YAML file may be as large as `values.yaml_text` allows."""
 
 Model = TypeVar("Model", bound=BaseModel)
+
+
+class TaskFields(SettingsModel):
+    """The fields of TaskFacts as a file holds them."""
+
+    hops: int = Field(0, ge=0, description="Handoffs of the task that were let through.")
+    repeats: int = Field(0, ge=0, description="How often the same content came to this route before.")
+    is_open: bool = Field(False, description="Whether a handoff of this id is being processed.")
+    is_consumed: bool = Field(False, description="Whether a handoff of this id was accepted before.")
+    is_stopped: bool = Field(False, description="Whether a handoff was stopped on this route for good.")
+    replaced_version: int | None = Field(None, description="The newest version of the state that was replaced.")
 
 
 class ContextFields(SettingsModel):
@@ -31,6 +42,7 @@ class ContextFields(SettingsModel):
     attempt: int = Field(1, ge=1, description="1-based number of this try.")
     finished_operations: list[str] | None = Field(None, description="Ids of the operations known to be done.")
     consumed: list[str] | None = Field(None, description="Ids of the handoffs that were accepted before.")
+    task: TaskFields | None = Field(None, description="What the task's handoffs before this one come to.")
 
     def to_context(self) -> HandoffContext:
         """Return the context."""
@@ -42,6 +54,7 @@ class ContextFields(SettingsModel):
             attempt=self.attempt,
             finished_operations=None if self.finished_operations is None else frozenset(self.finished_operations),
             consumed=None if self.consumed is None else frozenset(self.consumed),
+            task=None if self.task is None else TaskFacts(**self.task.model_dump()),
         )
 
 

@@ -137,7 +137,7 @@ def test_inspect_prints_plain_ascii_when_the_handoff_holds_control_characters(ru
         ),
         (
             ("--contracts", "desk.py:watch", "--context", "bad.yaml", "-"),
-            "error: bad.yaml:2: task: unknown key\nhint: did you mean task_id? known keys: ",
+            "error: bad.yaml:2: tasc_id: unknown key\nhint: did you mean task_id? known keys: ",
         ),
         (
             ("--contracts", "desk.py:watch", "--context", "list.json", "-"),
@@ -149,7 +149,7 @@ def test_inspect_prints_plain_ascii_when_the_handoff_holds_control_characters(ru
 )
 def test_inspect_exits_2_when_used_wrongly(run: Run, arguments: tuple[str, ...], error: str) -> None:
     """stdout stays empty, and the error says what to correct."""
-    Path("bad.yaml").write_text("run_id: r-1\ntask: t-1\n", encoding="utf-8")
+    Path("bad.yaml").write_text("run_id: r-1\ntasc_id: t-1\n", encoding="utf-8")
     Path("list.json").write_text("[]", encoding="utf-8")
     ended = run("inspect", *arguments)
     assert (ended.code, ended.out) == (2, "")

@@ -75,7 +75,7 @@ def check(decision: Decision) -> None:
         assert decision.verdict is Verdict.ALLOWED
     elif decision.mode is Mode.ENFORCE:
         assert decision.allowed is (decision.verdict in (Verdict.ALLOWED, Verdict.WARNED))
-        assert (decision.normalized_payload is not None) is decision.allowed
+        assert (decision.normalized_payload is not None) is (decision.allowed or decision.verdict == "held")
         assert blocks or decision.route != "other"
     else:
         assert decision.allowed is True

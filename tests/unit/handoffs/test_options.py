@@ -101,8 +101,8 @@ def test_contract_is_refused_with_what_to_type_when_a_keyword_breaks_its_rule(
         ("confidense_min", "did you mean confidence_min?"),
         ("verison", "did you mean version?"),
         ("zzz", "the keywords are: version, identity, accepts, lax, needs_results, ready_needs, requires_context, "
-         "irreversible, deprecated_from, age_s_max, confidence_min, choices, same_task, merged, messages, "
-         "good_example"),
+         "irreversible, replaces_state, deprecated_from, age_s_max, confidence_min, choices, same_task, merged, "
+         "messages, good_example"),
     ],
 )  # fmt: skip
 def test_contract_is_refused_when_a_keyword_is_unknown(name: str, hint: str) -> None:

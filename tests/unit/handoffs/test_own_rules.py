@@ -49,10 +49,12 @@ def test_inspect_allows_when_every_rule_holds() -> None:
 
 
 def test_inspect_holds_when_a_rule_asks_for_a_person() -> None:
-    """The finding has the rule's code, path, reaction and reason; a held handoff does not go on."""
+    """The finding has the rule's code, path, reaction and reason; a held handoff is kept for the person's decision."""
     decision = judged(Order, {"amount_cents": 50_001})
 
-    assert (decision.verdict, decision.allowed, decision.normalized_payload) == (Verdict.HELD, False, None)
+    assert (decision.verdict, decision.allowed) == (Verdict.HELD, False)
+    assert decision.normalized_payload is not None
+    assert decision.normalized_payload["payload"]["amount_cents"] == 50_001
     assert decision.retryable is False
     assert only(decision) == Finding(
         "amount_too_high",

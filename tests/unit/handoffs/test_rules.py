@@ -68,10 +68,18 @@ def test_judge_completeness_looks_at_the_status_when_it_asks_for_a_result_or_an_
 @pytest.mark.parametrize(
     ("handoff", "context", "skipped"),
     [
-        ({}, HandoffContext(), ("foreign_task", "foreign_run", "stale_context", "consumed_handoff")),
-        ({"context_version": 1}, HandoffContext("r-1", context_version=1), ("foreign_task", "consumed_handoff")),
-        ({}, HandoffContext("r-1", "t-1", 1, consumed=()), ("stale_context",)),
-        ({"context_version": 0}, HandoffContext("r-1", "t-1", 0, consumed=()), ()),
+        (
+            {},
+            HandoffContext(),
+            ("foreign_task", "foreign_run", "stale_context", "consumed_handoff", "duplicate_handoff", "loop_limit"),
+        ),
+        (
+            {"context_version": 1},
+            HandoffContext("r-1", context_version=1),
+            ("foreign_task", "consumed_handoff", "duplicate_handoff", "loop_limit"),
+        ),
+        ({}, HandoffContext("r-1", "t-1", 1, consumed=()), ("stale_context", "duplicate_handoff", "loop_limit")),
+        ({"context_version": 0}, HandoffContext("r-1", "t-1", 0, consumed=()), ("duplicate_handoff", "loop_limit")),
     ],
 )
 def test_skipped_rules_names_the_rules_when_a_fact_is_missing_on_either_side(

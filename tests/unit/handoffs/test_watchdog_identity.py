@@ -82,8 +82,8 @@ def test_inspect_blocks_when_no_route_leads_from_sender_to_receiver(
     assert decision.retryable is (expected[0][0] == "unknown_agent")
 
 
-NO_HISTORY = ("consumed_handoff",)
-STALE = ("stale_context", "consumed_handoff")
+NO_HISTORY = ("consumed_handoff", "duplicate_handoff", "loop_limit")
+STALE = ("stale_context", "consumed_handoff", "duplicate_handoff", "loop_limit")
 
 
 def test_inspect_judges_the_envelope_when_the_route_is_unknown() -> None:
@@ -143,12 +143,24 @@ def test_inspect_holds_the_handoff_against_its_context_when_there_is_one(
 @pytest.mark.parametrize(
     ("context", "skipped"),
     [
-        (None, ("foreign_task", "foreign_run", "stale_context", "consumed_handoff")),
-        (HandoffContext(), ("foreign_task", "foreign_run", "stale_context", "consumed_handoff")),
-        (HandoffContext(task_id="t-1"), ("foreign_run", "stale_context", "consumed_handoff")),
-        (HandoffContext(context_version=0), ("foreign_task", "foreign_run", "consumed_handoff")),
-        (HandoffContext(run_id="r-1", task_id="t-1", context_version=0), ("consumed_handoff",)),
-        (HandoffContext("r-1", "t-1", 0, consumed=frozenset()), ()),
+        (None, ("foreign_task", "foreign_run", "stale_context", "consumed_handoff", "duplicate_handoff", "loop_limit")),
+        (
+            HandoffContext(),
+            ("foreign_task", "foreign_run", "stale_context", "consumed_handoff", "duplicate_handoff", "loop_limit"),
+        ),
+        (
+            HandoffContext(task_id="t-1"),
+            ("foreign_run", "stale_context", "consumed_handoff", "duplicate_handoff", "loop_limit"),
+        ),
+        (
+            HandoffContext(context_version=0),
+            ("foreign_task", "foreign_run", "consumed_handoff", "duplicate_handoff", "loop_limit"),
+        ),
+        (
+            HandoffContext(run_id="r-1", task_id="t-1", context_version=0),
+            ("consumed_handoff", "duplicate_handoff", "loop_limit"),
+        ),
+        (HandoffContext("r-1", "t-1", 0, consumed=frozenset()), ("duplicate_handoff", "loop_limit")),
     ],
 )
 def test_inspect_lists_the_rules_it_skipped_when_the_context_lacks_their_facts(

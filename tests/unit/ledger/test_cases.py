@@ -61,6 +61,7 @@ def test_case_holds_the_evidence_when_a_false_success_is_settled(ledger: Ledger,
         opened_unix_s=time.now_s,
         resolved_unix_s=None,
         note=None,
+        workflow="refunds",
     )
     assert ledger.case(case.case_id) == case
 

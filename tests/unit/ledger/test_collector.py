@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -14,10 +15,11 @@ from prometheus_client import CollectorRegistry, generate_latest
 from sqlalchemy.dialects import sqlite
 
 from handoffwatch import catalogue
-from handoffwatch.ledger import FED, Ledger, LedgerCollector, LedgerSettings, snapshot
+from handoffwatch.ledger import FED, Ledger, LedgerCollector, LedgerSettings, cases, pruning, reviews, snapshot
 from handoffwatch.outcomes import Claim, SettlementPolicy
-from handoffwatch.vocabulary import Cause, ToolOutcome, VerificationResult
-from support.outcomes import StillClock, open_ledger, refund_intent, refund_receipt
+from handoffwatch.vocabulary import Cause, Mode, ReviewSelection, ReviewVerdict, ToolOutcome, VerificationResult
+from support.evidence import DeclaredRoute, drawn, refused_answer
+from support.outcomes import DeclaredWorkflow, StillClock, open_ledger, refund_intent, refund_receipt
 
 EXPOSITION = Path(__file__).parent / "exposition.txt"
 
@@ -205,6 +207,91 @@ def test_collector_shows_equal_series_when_two_exporters_read_one_ledger(
     other.close()
 
 
+def lines_of(registry: CollectorRegistry, metric: catalogue.Metric) -> dict[str, float]:
+    """Return the value of each series of a metric by its labels, without the ledger's."""
+    found = {}
+    for line in exposed(registry).splitlines():
+        if line.startswith(f"{metric.full_name}{{"):
+            series, value = line.rsplit(" ", 1)
+            found[re.sub(r'ledger="\w+",', "", series.removeprefix(metric.full_name))] = float(value)
+    return found
+
+
+def reviewed(route: str, version: str, mode: str) -> set[str]:
+    """Return the series of the reviews of one contract."""
+    return {
+        f'{{mode="{mode}",route="{route}",schema_version="{version}",selection="{selection}",verdict="{verdict}"}}'
+        for selection in ReviewSelection
+        for verdict in ReviewVerdict
+    }
+
+
+def test_reviews_are_born_for_every_version_and_its_mode_when_routes_are_registered(
+    ledger: Ledger, registry: CollectorRegistry
+) -> None:
+    """Unknown versions and unknown routes too, so that the first verdict moves a series that exists."""
+    ledger.register([], [], [DeclaredRoute(versions=("1", "2")), DeclaredRoute("a->b", (), Mode.SHADOW)])
+    expected = (
+        reviewed("planner->executor", "1", "enforce")
+        | reviewed("planner->executor", "2", "enforce")
+        | reviewed("planner->executor", "other", "enforce")
+        | reviewed("a->b", "other", "shadow")
+        | reviewed("other", "other", "enforce")
+    )
+    assert lines_of(registry, catalogue.LEDGER_HANDOFF_REVIEWS) == dict.fromkeys(expected, 0.0)
+
+
+def test_workflow_without_operations_bears_evals_and_reviews_and_no_claims_when_it_is_registered(
+    ledger: Ledger, registry: CollectorRegistry
+) -> None:
+    """Its runs can be evaluated and its answers refused; it has nothing to claim."""
+    ledger.register([DeclaredWorkflow("chat", ())], [])
+    assert {series for series in lines_of(registry, catalogue.LEDGER_FINAL_EVALS) if 'workflow="chat"' in series} == {
+        f'{{crossings="{crossings}",result="{result}",workflow="chat"}}'
+        for crossings in ("kept", "violated")
+        for result in ("passed", "failed")
+    }
+    for metric in (catalogue.LEDGER_VIOLATIONS_BEFORE_EVAL, catalogue.LEDGER_GUARD_REVIEWS):
+        assert any('workflow="chat"' in series for series in lines_of(registry, metric))
+    assert not any('workflow="chat"' in series for series in lines_of(registry, catalogue.LEDGER_CLAIMS))
+
+
+def test_series_that_were_born_move_when_people_judge_and_runs_are_evaluated(
+    ledger: Ledger, registry: CollectorRegistry
+) -> None:
+    """No series exists afterwards that did not exist before."""
+    metrics = (
+        catalogue.LEDGER_HANDOFF_REVIEWS,
+        catalogue.LEDGER_GUARD_REVIEWS,
+        catalogue.LEDGER_FINAL_EVALS,
+        catalogue.LEDGER_VIOLATIONS_BEFORE_EVAL,
+    )
+    ledger.register([], [], [DeclaredRoute()])
+    before = {metric.name: lines_of(registry, metric) for metric in metrics}
+    for evidence in (drawn(), refused_answer(selection=ReviewSelection.FORCED)):
+        ledger.label_review(ledger.store_case(evidence), ReviewVerdict.FALSE_BLOCK, "")
+    ledger.record_eval("r-1", passed=True)
+    after = {metric.name: lines_of(registry, metric) for metric in metrics}
+    assert {name: series.keys() for name, series in after.items()} == {
+        name: series.keys() for name, series in before.items()
+    }
+    moved = {name: sum(series.values()) for name, series in after.items()}
+    assert moved == {
+        "ledger_handoff_reviews_total": 1,
+        "ledger_guard_reviews_total": 1,
+        "ledger_final_evals_total": 1,
+        "ledger_violations_before_eval_total": 2,
+    }
+
+
+def plan(ledger: Ledger, statement: sa.ClauseElement) -> list[str]:
+    """Return how SQLite will run a statement."""
+    text = str(statement.compile(dialect=sqlite.dialect(paramstyle="named")))
+    values = {"now": 1.0, "before": 1.0, "limit": 1, "param_1": 1, "param_2": 0}
+    with ledger._database.read() as connection:
+        return [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}", values)]
+
+
 @pytest.mark.parametrize(
     ("statement", "index"),
     [
@@ -217,9 +304,24 @@ def test_scrape_reads_open_rows_alone_when_many_are_settled(
     ledger: Ledger, statement: sa.Select[*tuple[object, ...]], index: str
 ) -> None:
     """The cost of a scrape does not grow with what was settled."""
-    text = str(statement.compile(dialect=sqlite.dialect(paramstyle="named")))
-    with ledger._database.read() as connection:
-        values = {"now": 1.0, "param_1": 1, "param_2": 0}
-        plan = [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}", values)]
-    assert len(plan) == 1
-    assert index in plan[0]
+    (step,) = plan(ledger, statement)
+    assert index in step
+
+
+@pytest.mark.parametrize(
+    ("statement", "index"),
+    [
+        (cases._LIST.where(cases._C.resolved_unix_s.is_(None)), "ix_ledger_cases_open"),
+        (reviews._LIST_OPEN, "ix_ledger_reviews_open"),
+        (pruning._CASES, "ix_ledger_cases_resolved"),
+        (pruning._DELETE_HANDOFFS, "ix_ledger_handoffs_expires"),
+    ],
+    ids=["open cases", "open reviews", "old cases", "old handoffs"],
+)
+def test_lists_and_pruning_begin_with_an_index_when_many_are_resolved(
+    ledger: Ledger, statement: sa.ClauseElement, index: str
+) -> None:
+    """What is not asked for is not read."""
+    steps = plan(ledger, statement)
+    assert any(index in step for step in steps)
+    assert not [step for step in steps if step.startswith("SCAN") and "USING" not in step]

@@ -299,7 +299,7 @@ def test_ledger_is_unavailable_when_a_newer_version_has_written_it(tmp_path: Pat
     ledger = Ledger(LedgerSettings(url=f"sqlite:///{path}"), policy=SettlementPolicy(), clock=StillClock().clock())
     with pytest.raises(LedgerUnavailable) as caught:
         ledger.snapshot()
-    assert caught.value.message == "ledger: schema: must be at revision 0001 or older, got an unknown revision"
+    assert caught.value.message == "ledger: schema: must be at revision 0002 or older, got an unknown revision"
     ledger.close()
 
 
@@ -325,7 +325,26 @@ def test_revisions_build_the_tables_when_they_are_run(tmp_path: Path) -> None:
     assert scripts.get_current_head() == REVISION
 
 
-@pytest.mark.parametrize("module", ["cases", "claims", "operations", "runs", "snapshot", "tally", "verifications"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        "cases",
+        "claims",
+        "evals",
+        "evidence",
+        "handoffs",
+        "operations",
+        "pruning",
+        "registered",
+        "reviews",
+        "runs",
+        "snapshot",
+        "tally",
+        "verifications",
+        "violations",
+        "waits",
+    ],
+)
 def test_statements_compile_for_postgresql_when_they_are_built_once(module: str) -> None:
     """Nothing in the statements is SQLite's alone."""
     names = vars(sys.modules[f"handoffwatch.ledger.{module}"]).values()

@@ -60,5 +60,8 @@ def test_ledger_counts_each_fact_once_when_a_process_is_killed_anywhere(
     assert snapshot.cases[("false_success", "critical")].count == HALF
     last = ("ledger_false_success_last_timestamp_seconds", ("refunds", "refund", "critical"))
     assert snapshot.timestamps[last] == time.now_s
+    with ledger._database.read() as connection:
+        violations = connection.exec_driver_sql("SELECT run_id, kind, count FROM ledger_violations ORDER BY run_id")
+        assert violations.all() == [(f"r-{n}", "false_success", 1) for n in range(0, RUNS, 2)]
     assert ledger.identity_violations() == []
     ledger.close()

@@ -8,9 +8,19 @@ from collections.abc import Iterable, Mapping
 import pytest
 
 from handoffwatch import Contract, Settings, Watch
+from handoffwatch.events import CaseReviewed
 from handoffwatch.reasons import REASONS
 from handoffwatch.recording.samples import FED
-from handoffwatch.vocabulary import Component, DropCause, GuardReason, HandoffOutcome, Mode, RepairResult, Signal
+from handoffwatch.vocabulary import (
+    Component,
+    DropCause,
+    GuardReason,
+    HandoffOutcome,
+    Mode,
+    RepairResult,
+    ReviewKind,
+    Signal,
+)
 from handoffwatch.vocabulary import FailureClass as Class
 from support.telemetry import PREFIX, born, exposition, samples
 
@@ -60,6 +70,7 @@ def test_process_exposes_what_has_no_registered_name_when_nothing_is_registered(
     assert born(registry, "build_info") == {'{semconv="gen-ai-dev/1106985",version="0.1.0"}': 1.0}
     assert born(registry, "handoffs_total") == _at_zero({**_OTHER_H, "outcome": list(HandoffOutcome)})
     assert born(registry, "tool_calls_total") == {'{tool="other"}': 0.0}
+    assert born(registry, "review_wait_seconds_count") == _at_zero({"kind": list(ReviewKind)})
 
 
 def test_route_is_born_at_0_with_full_label_sets_when_it_is_registered() -> None:
@@ -198,6 +209,7 @@ def test_first_event_moves_a_series_that_was_born_at_0_when_anything_happens() -
     watch.workflow("refunds")
     watch.route("planner->executor", contract=Plan)
     watch.tool("find", safety="safe", attempts_max=1)
+    watch.serve_metrics().close()
     before = set(samples(watch.registry))
 
     with watch.run("refunds") as run:
@@ -208,3 +220,12 @@ def test_first_event_moves_a_series_that_was_born_at_0_when_anything_happens() -
 
     assert set(samples(watch.registry)) == before
     assert all(line.startswith(PREFIX) for line in before)
+
+
+def test_wait_moves_the_series_of_its_kind_when_a_person_has_done_something() -> None:
+    """Human time stands apart from latency."""
+    watch = Watch(settings=Settings())
+    watch.recorder.emit(CaseReviewed(ReviewKind.APPROVAL, 400.0))
+    counted = born(watch.registry, "review_wait_seconds_count")
+    assert counted == {**dict.fromkeys(counted, 0.0), '{kind="approval"}': 1.0}
+    assert born(watch.registry, "review_wait_seconds_sum")['{kind="approval"}'] == 400.0

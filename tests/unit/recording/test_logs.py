@@ -38,7 +38,8 @@ def test_log_says_which_handoff_and_why_when_it_is_blocked(caplog: pytest.LogCap
             "handoffwatch",
             logging.WARNING,
             "handoff blocked: run_id=r-1 handoff_id=h-1 source=planner target=executor route=planner->executor "
-            "attempt=1 mode=enforce reasons=foreign_task,type_mismatch paths=task_id,payload.amount_cents",
+            "attempt=1 mode=enforce stage=validate reasons=foreign_task,type_mismatch "
+            "paths=task_id,payload.amount_cents",
         )
     ]
 
@@ -50,7 +51,8 @@ def test_log_says_so_when_a_shadow_route_would_have_blocked(caplog: pytest.LogCa
 
     assert caplog.messages == [
         "handoff blocked: run_id=r-1 handoff_id=h-1 source=planner target=executor route=planner->executor "
-        "attempt=1 mode=shadow reasons=type_mismatch paths=payload.amount_cents"
+        "attempt=1 mode=shadow stage=validate reasons=type_mismatch paths=payload.amount_cents",
+        "handoff not delivered: run_id=r-1 handoff_id=h-1 route=planner->executor",
     ]
 
 
@@ -61,7 +63,7 @@ def test_log_has_the_raw_names_when_the_route_is_unknown(caplog: pytest.LogCaptu
 
     assert caplog.messages == [
         "handoff blocked: run_id=r-1 handoff_id=h-1 source=planner target=refunds_agent_7 route=other "
-        "attempt=1 mode=enforce reasons=unknown_agent paths=target_agent"
+        "attempt=1 mode=enforce stage=validate reasons=unknown_agent paths=target_agent"
     ]
 
 
@@ -158,7 +160,7 @@ def test_log_is_silent_when_everything_is_well(caplog: pytest.LogCaptureFixture)
         run.call("find_order").returned([])
         run.answer("Nothing was ordered.")
 
-    assert caplog.record_tuples == []
+    assert [record for record in caplog.record_tuples if record[0].startswith("handoffwatch")] == []
 
 
 @pytest.mark.parametrize(
@@ -180,5 +182,5 @@ def test_log_line_stays_one_bounded_line_when_a_name_is_hostile(
 
     assert caplog.messages == [
         f"handoff blocked: run_id=r-1 handoff_id=h-1 source=planner target={shown} route=other "
-        "attempt=1 mode=enforce reasons=unknown_agent,route_mismatch paths=target_agent"
+        "attempt=1 mode=enforce stage=validate reasons=unknown_agent,route_mismatch paths=target_agent"
     ]

@@ -83,13 +83,13 @@ def test_handoffs_leave_no_content_behind_when_they_are_blocked_or_delivered(cap
         ):
             step = run.handoff("planner", "executor", raw, key=str(id(raw)))
             assert CANARY not in step.text
-        with pytest.raises(RuntimeError):
-            run.transfer(
-                "planner",
-                "executor",
-                handoff(payload={"result": f"{CANARY}-value", "amount_cents": 1}),
-                receiver=receiver,
-            )
+    with watched.watch.run("refunds", task_id="t-2") as run, pytest.raises(RuntimeError):
+        run.transfer(
+            "planner",
+            "executor",
+            handoff(task_id="t-2", payload={"result": f"{CANARY}-value", "amount_cents": 1}),
+            receiver=receiver,
+        )
 
     _assert_clean(_texts_of(watched, caplog))
 

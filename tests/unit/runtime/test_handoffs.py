@@ -109,13 +109,13 @@ def test_handoff_is_delivered_as_one_of_two_attempts_when_it_is_repaired() -> No
 
 
 def test_handoff_stops_when_its_repairs_are_used_up() -> None:
-    """Two repairs are allowed; the third bad attempt stops, and the next is a handoff of its own."""
+    """Two repairs are allowed; the third bad attempt stops, and nothing follows it on this route."""
     watch = new_watched().watch
 
     with watch.run("refunds", task_id="t-1") as run:
         actions = [run.handoff("planner", "executor", bad_handoff()).action for _ in range(4)]
 
-    assert actions == ["repair", "repair", "stop", "repair"]
+    assert actions == ["repair", "repair", "stop", "stop"]
     assert counted(watch.registry, "handoffs_total", "handoff_repairs_total") == {
         **_outcome("stopped", 2),
         **_repaired(still_bad=1, exhausted=1),
@@ -127,10 +127,10 @@ def test_repairs_stay_within_both_bounds_when_four_handoffs_are_bad(each: int, r
     """A handoff has its bound, and the run has one for all of its handoffs."""
     watch = new_watched(settings=repairs(each=each, run=run)).watch
 
-    with watch.run("refunds", task_id="t-1") as current:
+    with watch.run("refunds") as current:
         asked = 0
-        for number in range(4):
-            while current.handoff("planner", "executor", bad_handoff(), key=f"{number}").action is Action.REPAIR:
+        for task_id in ("t-1", "t-2", "t-3", "t-4"):
+            while current.handoff("planner", "executor", bad_handoff(task_id=task_id)).action is Action.REPAIR:
                 asked += 1
 
     assert asked == allowed
@@ -367,13 +367,29 @@ def test_handoff_stops_or_asks_again_when_it_cannot_be_read(source: Any, target:
         run.ended(step)
 
 
-def test_fault_of_our_own_stops_and_is_counted_when_a_name_cannot_be_a_key() -> None:
-    """Our own fault in a check fails closed."""
+def test_handoff_stops_when_the_host_does_not_name_its_sender() -> None:
+    """A name that is no text is nobody's: it cannot be taken for the one that the handoff gives."""
     watch = new_watched().watch
     names: Any = ["planner"]
 
     with watch.run("refunds") as run:
-        assert run.handoff(names, "executor", handoff()) == Step(Action.STOP)
+        step = run.handoff(names, "executor", handoff())
+
+    assert step.action is Action.STOP
+    assert step.decision is not None
+    assert "route_mismatch" in step.decision.reasons
+    assert counted(watch.registry, "internal_errors_total", "runs_total") == {
+        'runs_total{outcome="stopped",tools="required",workflow="refunds"}': 1,
+    }
+
+
+def test_fault_of_our_own_stops_and_is_counted_when_a_key_is_none() -> None:
+    """Our own fault in a check fails closed."""
+    watch = new_watched().watch
+    key: Any = ["k"]
+
+    with watch.run("refunds") as run:
+        assert run.handoff("planner", "executor", handoff(), key=key) == Step(Action.STOP)
 
     assert counted(watch.registry, "internal_errors_total", "runs_total") == {
         'internal_errors_total{component="runtime"}': 1,
@@ -385,7 +401,7 @@ def test_context_version_is_the_hosts_when_it_raises_it_within_a_run() -> None:
     """The next handoff must rest on the newer state."""
 
     def reasons(run: Run) -> list[str]:
-        step = run.handoff("planner", "executor", handoff(context_version=1))
+        step = run.handoff("planner", "executor", handoff(handoff_id=f"h-{run.context_version}", context_version=1))
         assert step.decision is not None
         return step.decision.reasons
 

@@ -21,12 +21,17 @@ def test_handoffs_all_end_when_attempts_of_one_key_overlap() -> None:
     watch = new_watched().watch
 
     with watch.run("refunds", task_id="t-1") as run:
-        crossings = run._crossings
-        first, second = crossings.begin(("planner", "executor", "t-1")), crossings.begin(("planner", "executor", "t-1"))
-        decision = watch.watchdog.inspect(bad_handoff("planner", "executor"))
-        assert [crossings.judge(each, decision)[0] for each in (first, second)] == [Action.REPAIR, Action.REPAIR]
+        first, second = (
+            run.handoffs.judge("planner", "executor", bad_handoff(handoff_id=handoff_id), None)
+            for handoff_id in ("h-1", "h-2")
+        )
+        assert [run.handoffs.conclude(each).action for each in (first, second)] == [Action.REPAIR, Action.REPAIR]
 
-        assert sorted(crossing.attempts for crossing, _ in crossings.drain()) == [1, 1]
+    assert counted(watch.registry, "handoffs_total", "handoff_attempts_sum") == {
+        'handoffs_total{outcome="stopped",route="planner->executor",schema_version="1",source_agent="planner",'
+        'target_agent="executor"}': 2,
+        'handoff_attempts_sum{route="planner->executor"}': 2,
+    }
 
 
 def test_handoff_is_stopped_when_its_run_has_ended() -> None:

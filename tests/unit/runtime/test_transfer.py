@@ -100,7 +100,8 @@ def test_transfer_raises_the_decision_when_the_repairs_are_used_up(transfer: Tra
         blocked()
 
     assert str(caught.value) == (
-        "handoff planner->executor: blocked before the receiver's first action: type_mismatch\n"
+        "handoff planner->executor: blocked before the receiver's first action after 3 attempts: "
+        "type_mismatch, repair_exhausted\n"
         "hint: read error.decision.findings for the fields and what would be right"
     )
     assert caught.value.decision is not None

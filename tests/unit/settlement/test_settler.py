@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from handoffwatch.errors import LedgerUnavailable
-from handoffwatch.events import EffectSettled, EffectVerified, Event, InternalErrorCaught
-from handoffwatch.ledger import Ledger
-from handoffwatch.outcomes import Claim, OperationKind, ReadBack, Verification, is_sampled
+from handoffwatch.events import CaseReviewed, EffectSettled, EffectVerified, Event, InternalErrorCaught
+from handoffwatch.ledger import Ledger, LedgerSettings
+from handoffwatch.outcomes import Claim, OperationKind, ReadBack, SettlementPolicy, Verification, is_sampled
 from handoffwatch.settlement import RecordVerifier
 from handoffwatch.vocabulary import (
     Cause,
@@ -24,9 +24,12 @@ from handoffwatch.vocabulary import (
     Criticality,
     Effect,
     Origin,
+    ReviewKind,
+    Ruling,
     ToolOutcome,
     VerificationResult,
 )
+from support.evidence import blocked, held
 from support.outcomes import (
     StillClock,
     Store,
@@ -416,3 +419,89 @@ def test_settler_emits_how_long_a_read_took_when_it_has_ended(ledger: Ledger, ti
         duration_s=2.0,
         traceparent="",
     )
+
+
+def test_settler_emits_each_wait_once_when_people_have_done_something(ledger: Ledger, time: StillClock) -> None:
+    """What they did on the command line becomes a sample in the process that settles."""
+    events: list[Event] = []
+    case_ids = [ledger.store_case(held(f"h-{n}", approval=n == 0)) for n in range(3)]
+    time.advance(300)
+    for case_id in case_ids:
+        ledger.rule_case(case_id, Ruling.APPROVED, "")
+    settler = new_settler(ledger, time, refund_kind(), emit=events.append, batch_max=2)
+    assert [settler.run_once() for _ in range(3)] == [0, 0, 0]
+    assert sorted(events) == [
+        CaseReviewed(ReviewKind.APPROVAL, 300.0),
+        CaseReviewed(ReviewKind.HELD, 300.0),
+        CaseReviewed(ReviewKind.HELD, 300.0),
+    ]
+
+
+def test_settler_removes_what_is_old_once_an_hour(ledger: Ledger, time: StillClock) -> None:
+    """Thirty days after it was over, as the settings say; in between it does not look."""
+    settler = new_settler(ledger, time, refund_kind(), emit=lambda event: None)
+    ledger.store_case(blocked())
+    time.advance(30 * 86_400.0)
+    settler.run_once()
+    assert len(ledger.cases(open_only=False)) == 1
+    time.advance(3_599)
+    settler.run_once()
+    assert len(ledger.cases(open_only=False)) == 1
+    time.advance(1)
+    settler.run_once()
+    assert ledger.cases(open_only=False) == []
+
+
+def test_settler_keeps_cases_and_handoffs_as_long_as_the_settings_say(tmp_path: Path, time: StillClock) -> None:
+    """Each for its own number of days."""
+    settings = LedgerSettings(url=f"sqlite:///{tmp_path / 'kept.db'}", cases_kept_days=2, handoffs_kept_days=1)
+    ledger = Ledger(settings, policy=SettlementPolicy(), clock=time.clock())
+    ledger.store_case(blocked())
+    ledger.close_handoff("t-1", "a->b", "h-1", holder="p-1", accepted=False, stop_reason="loop_limit")
+    left = []
+    for _ in range(3):
+        time.advance(86_400.0)
+        new_settler(ledger, time, emit=lambda event: None).run_once()
+        stopped = ledger.open_handoff("t-1", "a->b", "h-2", holder="p", digest="", base=None, lease_s=1.0).is_stopped
+        left.append((len(ledger.cases(open_only=False)), stopped))
+    assert left == [(1, True), (1, False), (0, False)]
+    ledger.close()
+
+
+def test_settler_removes_a_batch_with_each_pass_when_much_is_old(
+    tmp_path: Path, ledger: Ledger, time: StillClock
+) -> None:
+    """Read-backs do not wait for all of it, and what grows old meanwhile is left to the next hour."""
+    young_unix_s = time.now_s - 30 * 86_400.0
+    rows = [(f"c-{n}", f"h-{n}", young_unix_s - 1 if n < 1001 else young_unix_s) for n in range(1002)]
+    ledger.snapshot()
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as connection, connection:
+        connection.executemany(
+            "INSERT INTO ledger_cases"
+            " (case_id, kind, subject, criticality, run_id, facts, opened_unix_s, resolved_unix_s, note)"
+            " VALUES (?, 'blocked', ?, 'routine', 'r-1', '{}', 0, ?, '')",
+            rows,
+        )
+    settler = new_settler(ledger, time, emit=lambda event: None)
+    left = []
+    for _ in range(6):
+        settler.run_once()
+        left.append(len(ledger.cases(open_only=False)))
+        time.advance(1)
+    assert left == [502, 2, 1, 1, 1, 1]
+    time.advance(3_600)
+    settler.run_once()
+    assert ledger.cases(open_only=False) == []
+
+
+def test_settler_leaves_the_house_as_it_is_when_it_is_told_to_stop(ledger: Ledger, time: StillClock) -> None:
+    """A process that drains begins nothing new."""
+    ledger.rule_case(ledger.store_case(held()), Ruling.APPROVED, "")
+    events: list[Event] = []
+    stop = threading.Event()
+    stop.set()
+    settler = new_settler(ledger, time, refund_kind(), emit=events.append)
+    settler.run_once(stop)
+    assert events == []
+    settler.run_once()
+    assert events == [CaseReviewed(ReviewKind.HELD, 0.0)]

@@ -18,7 +18,7 @@ from support.contract_cases import handoff, write_case
 HINT = "a case has handoff or text, and expect: {verdict: blocked, codes: [missing_result at payload.result]}"
 JSON_HINT = "put text that is no JSON object under the key text"
 CASE_KEYS = "known keys: context, expect, handoff, note, now, source, target, text"
-CONTEXT_KEYS = "known keys: attempt, consumed, context_version, finished_operations, handoff_id, run_id, task_id"
+CONTEXT_KEYS = "known keys: attempt, consumed, context_version, finished_operations, handoff_id, run_id, task, task_id"
 NO_TIME = "now: must be a time with its offset, such as 2027-01-31T12:00:00Z"
 YAML = "text: '{}'\nexpect: {verdict: blocked, codes: [missing_field]}\n"
 BLOCKED = Expectation(
@@ -81,8 +81,8 @@ def test_read_cases_keeps_what_only_python_can_hold_when_the_file_is_json(tmp_pa
         ),
         (
             "a.json",
-            '{"handoff": {},\n "context": {\n  "task": "t-1"}}',
-            "a.json:3: context.task: unknown key",
+            '{"handoff": {},\n "context": {\n  "tasc_id": "t-1"}}',
+            "a.json:3: context.tasc_id: unknown key",
             f"did you mean task_id? {CONTEXT_KEYS}",
         ),
         (

@@ -1,0 +1,67 @@
+"""One attempt of a handoff, from its judgement to its conclusion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from handoffwatch.decision import Decision, Finding, amended
+from handoffwatch.handoffs.conduct import PLAIN, Conduct
+from handoffwatch.runtime.crossings import Crossing
+from handoffwatch.runtime.envelopes import Envelope
+from handoffwatch.vocabulary import Reaction
+
+
+class Attempt:
+    """One attempt that was judged and is not concluded yet.
+
+    Attributes:
+        crossing: The handoff it belongs to.
+        raw: The handoff as it came.
+        envelope: Its fields.
+        decision: What is found so far; the flow replaces it as it learns more.
+        started_s: When it began, on the monotonic clock.
+        route: Its route; None for an unknown one.
+        conduct: What the route does beside judging.
+        elsewhere_s: Of that, the seconds that are no overhead: a critic's, a person's.
+        kept: What evidence keeps of it beside the decision; None is nothing.
+        is_admitted: Whether the ledger has let it in.
+    """
+
+    __slots__ = (
+        "conduct", "crossing", "decision", "elsewhere_s", "envelope", "is_admitted", "kept", "raw", "route", "started_s"
+    )  # fmt: skip
+
+    def __init__(
+        self, crossing: Crossing, raw: object, envelope: Envelope, decision: Decision, started_s: float
+    ) -> None:
+        self.crossing = crossing
+        self.raw = raw
+        self.envelope = envelope
+        self.decision = decision
+        self.started_s = started_s
+        self.route = crossing.registered
+        self.conduct: Conduct = PLAIN if self.route is None else self.route.conduct
+        self.elsewhere_s = 0.0
+        self.kept: Mapping[str, object] | None = None
+        self.is_admitted = False
+
+    def add(self, findings: Sequence[Finding]) -> None:
+        """Take note of more findings."""
+        if findings:
+            self.decision = amended(self.decision, findings)
+
+    @property
+    def is_failed_work(self) -> bool:
+        """Whether a sender says honestly that its work failed: valid, and only not for this receiver."""
+        blocking = {item.code for item in self.decision.findings if item.reaction is Reaction.BLOCK}
+        return blocking == {"status_not_accepted"} and self.envelope.get("status") == "failed"
+
+    @property
+    def is_second(self) -> bool:
+        """Whether it is one that is in progress sent once more: no handoff of its own, and not for the sender to mend.
+
+        A repair under an id that another handoff holds is a handoff of its own.
+        """
+        return self.crossing.attempts == 1 and any(
+            item.code == "duplicate_handoff" and item.reaction is Reaction.BLOCK for item in self.decision.findings
+        )
