@@ -51,6 +51,12 @@ class Attempt:
             self.decision = amended(self.decision, findings)
 
     @property
+    def is_noted(self) -> bool:
+        """Whether it leaves something behind though it is allowed: evidence, or a check that it passed without."""
+        crossing, route = self.crossing, self.route
+        return route is None or not route.is_quiet or bool(crossing.tried or self.kept or crossing.subject)
+
+    @property
     def is_failed_work(self) -> bool:
         """Whether a sender says honestly that its work failed: valid, and only not for this receiver."""
         blocking = {item.code for item in self.decision.findings if item.reaction is Reaction.BLOCK}

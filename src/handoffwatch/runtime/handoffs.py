@@ -95,7 +95,11 @@ class Handoffs(Judging):
         crossing.labels = (
             _ALL_OTHER if attempt.route is None else (decision.route, source, target, decision.schema_version)
         )
-        self._note(attempt, action)
+        self.inspected = True
+        if decision.verdict is not Verdict.ALLOWED or attempt.is_noted:
+            self._note(attempt, action)
+        if action is Action.DELIVER:
+            self._tasks.let_through(crossing)
         overhead_s = max(0.0, self._clock.monotonic_s() - attempt.started_s - attempt.elsewhere_s)
         run = self._run
         self._recorder.emit(
@@ -105,7 +109,8 @@ class Handoffs(Judging):
             ),
             within=run.scope,
         )  # fmt: skip
-        return self._follow(attempt, action, is_honest=is_honest)
+        step = Step(action, "", 0.0, decision, decision.handoff_id, crossing, None, "", attempt.raw)
+        return step if action is Action.DELIVER else self._follow(attempt, step, is_honest=is_honest)
 
     def arrived(self, handoff: Step | str) -> Step:
         """Return deliver when the handoff was let through and has not ended, else stop."""
@@ -235,36 +240,29 @@ class Handoffs(Judging):
     def _note(self, attempt: Attempt, action: Action) -> None:
         """Keep what the run and its evidence need of an attempt."""
         crossing, route, decision = attempt.crossing, attempt.route, attempt.decision
-        self.inspected = True
-        is_quiet = decision.verdict is Verdict.ALLOWED and route is not None and route.is_quiet
-        if not is_quiet or crossing.tried or attempt.kept or crossing.subject:
-            self._evidence.note_attempt(crossing, decision, attempt.raw, attempt.kept or {})
-        if not is_quiet:
-            if route is not None and route.is_unchecked:
-                self._run.bypassed(Check.CONTRACT, route.name, BypassCause.UNCHECKED)
-            if "check_failed" in decision.reasons:
-                self._recorder.emit(InternalErrorCaught(Component.WATCHDOG, "check_failed"))
-        if action is Action.DELIVER:
-            if not is_quiet and attempt.conduct.durable and not attempt.is_admitted and decision.mode is Mode.ENFORCE:
-                self._run.bypassed(Check.LEDGER, crossing.route, BypassCause.UNCHECKED)
-            self._tasks.let_through(crossing)
+        self._evidence.note_attempt(crossing, decision, attempt.raw, attempt.kept or {})
+        if route is not None and route.is_unchecked:
+            self._run.bypassed(Check.CONTRACT, route.name, BypassCause.UNCHECKED)
+        if "check_failed" in decision.reasons:
+            self._recorder.emit(InternalErrorCaught(Component.WATCHDOG, "check_failed"))
+        is_unproven = attempt.conduct.durable and not attempt.is_admitted and decision.mode is Mode.ENFORCE
+        if is_unproven and action is Action.DELIVER:
+            self._run.bypassed(Check.LEDGER, crossing.route, BypassCause.UNCHECKED)
 
-    def _follow(self, attempt: Attempt, action: Action, *, is_honest: bool) -> Step:
+    def _follow(self, attempt: Attempt, step: Step, *, is_honest: bool) -> Step:
+        """Return what a handoff that does not go to its receiver leads to."""
         decision, crossing = attempt.decision, attempt.crossing
-        step = Step(action, "", 0.0, decision, decision.handoff_id, crossing, None, "", attempt.raw)
-        if action is Action.REPAIR:
+        if step.action is Action.REPAIR:
             self._tasks.leave(crossing, consumed=False, stops=False)
             is_last = self._crossings.is_last_try(crossing)
             text = repair_text(decision, repairs_max=self._settings.repairs_max, is_last=is_last)
             if self._crossings.wait_for_repair(crossing):
                 return step._replace(text=text)
-            action, step = Action.STOP, step._replace(action=Action.STOP)
-        if action is Action.DELIVER:
-            return step
+            step = step._replace(action=Action.STOP)
         if attempt.is_second:
             self._tasks.leave(crossing, consumed=False, stops=False)
             return step._replace(crossing=None)  # the first of the two is the one that counts
-        if action is Action.DIVERT:
+        if step.action is Action.DIVERT:
             self._crossings.open(crossing)
         return self._settled(step, attempt.route, is_honest=is_honest)
 
