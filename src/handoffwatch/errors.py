@@ -4,10 +4,13 @@
     ├── ConfigError          a file or environment variable is wrong: correct it (exit code 2)
     ├── RegistrationError    a route, contract, tool, workflow or operation is declared wrongly: correct the code
     ├── LedgerUnavailable    the ledger cannot be written: a critical operation was refused before its call
+    ├── SnapshotUnavailable  a snapshot cannot be written or read: mend the folder
+    │   └── SnapshotEdited       a snapshot is not what was written: it proves nothing
     ├── ClaimRefused         a run claims twice, or claims what it may not
     └── Stopped              a check stopped the flow on purpose
         ├── HandoffBlocked   the handoff is not fit for its receiver; carries the decision
-        │   └── HandoffHeld      nobody has approved it yet: send it again once a person has decided
+        │   ├── HandoffHeld      nobody has approved it yet: send it again once a person has decided
+        │   └── HandoffDivergence  the state did not survive the crossing: mend the export or import function
         └── ToolFailed       a tool call ended without a result; carries the text for the model
             ├── ToolDown         it failed, and nobody may guess what it would have said
             ├── ToolRejected     it refused these arguments; the model may correct them
@@ -22,6 +25,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from handoffwatch.decision import Decision
 
 
@@ -54,6 +59,14 @@ class LedgerUnavailable(HandoffwatchError):
     """The ledger cannot be read or written."""
 
 
+class SnapshotUnavailable(HandoffwatchError):
+    """A snapshot cannot be written or read."""
+
+
+class SnapshotEdited(SnapshotUnavailable):
+    """A snapshot is not what was written: somebody changed one of its files."""
+
+
 class ClaimRefused(HandoffwatchError):
     """A claim is refused: one run makes one claim, and a claim is final."""
 
@@ -82,6 +95,40 @@ class HandoffHeld(HandoffBlocked):
     ) -> None:
         super().__init__(message, decision=decision, run_id=run_id, hint=hint)
         self.case_id = case_id
+
+
+class HandoffDivergence(HandoffBlocked):
+    """The state that reached the receiver is not the state that left the sender, or could not be compared.
+
+    Args:
+        message: As in `HandoffwatchError`.
+        decision: With a finding for each place; None when the check itself failed.
+        run_id: The run.
+        handoff_id: The handoff.
+        attempt: 1-based number of this try.
+        stage: In which the first divergence was found: `capture_before` to `validate`.
+        paths: Where, the first diverging path first. No values.
+        hint: As in `HandoffwatchError`.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        decision: Decision | None,
+        run_id: str,
+        handoff_id: str,
+        attempt: int,
+        stage: str,
+        paths: Sequence[str],
+        hint: str = "",
+    ) -> None:
+        super().__init__(message, decision=decision, hint=hint)
+        self.run_id = run_id
+        self.handoff_id = handoff_id
+        self.attempt = attempt
+        self.stage = stage
+        self.paths = tuple(paths)
 
 
 class ToolFailed(Stopped):

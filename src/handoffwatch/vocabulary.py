@@ -83,6 +83,42 @@ class Approval(StrEnum):
     REQUIRED = "required"
 
 
+class SnapshotStage(StrEnum):
+    """On which side of a crossing a snapshot was taken."""
+
+    BEFORE = "before"
+    AFTER = "after"
+
+
+class Stage(StrEnum):
+    """The stages of a crossing, in their order."""
+
+    CAPTURE_BEFORE = "capture_before"
+    SERIALIZE = "serialize"
+    DESERIALIZE = "deserialize"
+    CAPTURE_AFTER = "capture_after"
+    VALIDATE = "validate"
+    START_RECEIVER = "start_receiver"
+
+
+class DivergenceKind(StrEnum):
+    """How a place differs on the far side: lost, new, another value, another type, or another order of a list."""
+
+    MISSING = "missing"
+    ADDED = "added"
+    CHANGED = "changed"
+    TYPE = "type"
+    ORDER = "order"
+
+
+class OnFailure(StrEnum):
+    """What follows a divergence: the handoff stops, it stops and a case waits, or it passes and is counted."""
+
+    STOP = "stop"
+    QUARANTINE = "quarantine"
+    PASS = "pass"
+
+
 class HoldThen(StrEnum):
     """What follows when no person has decided on a held handoff in time."""
 

@@ -15,7 +15,8 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from handoffwatch.decision import Finding
-from handoffwatch.handoffs.structure import FINDINGS_MAX, dotted, finding
+from handoffwatch.handoffs.structure import FINDINGS_MAX, finding
+from handoffwatch.values.paths import dotted
 
 ID_CHARACTERS_MAX: Final = 64
 """The longest id of a call that a sentence names."""

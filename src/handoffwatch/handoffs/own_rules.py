@@ -12,9 +12,10 @@ from typing import Any, Final, Protocol, TypeVar
 from handoffwatch.decision import Finding
 from handoffwatch.errors import RegistrationError
 from handoffwatch.handoffs.context import HandoffContext
-from handoffwatch.handoffs.structure import dotted, finding, kind_of
+from handoffwatch.handoffs.structure import finding, kind_of
 from handoffwatch.reasons import REASONS, Reason
 from handoffwatch.values.json_text import decode, encode
+from handoffwatch.values.paths import dotted
 from handoffwatch.vocabulary import Reaction, Severity
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -9,9 +9,9 @@ from typing import Any, Final
 from handoffwatch.decision import Finding
 from handoffwatch.handoffs.context import HandoffContext
 from handoffwatch.handoffs.contract import CompiledContract
-from handoffwatch.handoffs.structure import dotted, finding
+from handoffwatch.handoffs.structure import finding
 from handoffwatch.values.json_text import canonical
-from handoffwatch.values.paths import places
+from handoffwatch.values.paths import dotted, places
 from handoffwatch.values.result_flags import is_blank, says_it_failed
 
 FINDINGS_MAX: Final = 20

@@ -9,8 +9,8 @@ from typing import Any, Final
 from handoffwatch.decision import Finding, reacting
 from handoffwatch.handoffs.context import NO_CONTEXT, HandoffContext
 from handoffwatch.handoffs.contract import CompiledContract
-from handoffwatch.handoffs.structure import dotted, finding
-from handoffwatch.values.paths import places
+from handoffwatch.handoffs.structure import finding
+from handoffwatch.values.paths import dotted, places
 from handoffwatch.values.result_flags import is_blank
 from handoffwatch.vocabulary import Reaction
 

@@ -9,11 +9,11 @@ from pydantic_core import ErrorDetails, ValidationError
 
 from handoffwatch.decision import Finding
 from handoffwatch.reasons import REASONS
-from handoffwatch.values.json_text import DEPTH_MAX, PLAIN_TYPES, Fault
+from handoffwatch.values.json_text import DEPTH_MAX, KINDS_IN_WORDS, PLAIN_TYPES, Fault
+from handoffwatch.values.paths import PATH_CHARACTERS_MAX, dotted
 from handoffwatch.vocabulary import Reaction, Severity
 
 FINDINGS_MAX: Final = 50
-PATH_CHARACTERS_MAX: Final = 200
 
 _DOTTED: Final = tuple(".".join(["%s"] * steps) for steps in range(DEPTH_MAX + 1))
 """Makes a path of so many steps its text."""
@@ -46,15 +46,6 @@ _EXPECTED: Final[dict[str, str]] = {
     "literal_error": "one of the values that the contract lists",
     "enum": "one of the values that the contract lists",
 }
-_JSON_KINDS: Final[dict[type, str]] = {
-    str: "text",
-    bool: "true or false",
-    int: "an integer",
-    float: "a number",
-    list: "a list",
-    dict: "an object",
-    type(None): "null",
-}
 
 
 def finding(code: str, path: str, sentence: str) -> Finding:
@@ -65,15 +56,7 @@ def finding(code: str, path: str, sentence: str) -> Finding:
 
 def kind_of(value: object) -> str:
     """Return what kind of JSON value this is, in words, or the name of its class; never the value."""
-    return _JSON_KINDS.get(type(value)) or str(type.__dict__["__name__"].__get__(type(value)))
-
-
-def dotted(parts: Iterable[str | int]) -> str:
-    """Return a path in dots, bounded and printable; `$` is the whole handoff."""
-    text = ".".join(str(part) for part in parts)[:PATH_CHARACTERS_MAX]
-    if not text.isprintable():
-        text = "".join(character if character.isprintable() else "?" for character in text)
-    return text or "$"
+    return KINDS_IN_WORDS.get(type(value)) or str(type.__dict__["__name__"].__get__(type(value)))
 
 
 def findings_of_faults(faults: Iterable[Fault]) -> list[Finding]:

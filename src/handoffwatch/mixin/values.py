@@ -9,8 +9,8 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, Field, ValidationError
 
 from handoffwatch.errors import ConfigError
-from handoffwatch.runtime.settings_problems import Places, joined, problems
 from handoffwatch.values.settings_model import SettingsModel
+from handoffwatch.values.settings_problems import Places, joined, problems
 from handoffwatch.values.yaml_text import read_yaml
 
 _UNITS_S: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}

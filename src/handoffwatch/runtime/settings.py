@@ -22,10 +22,10 @@ from handoffwatch.errors import ConfigError
 from handoffwatch.handoffs.settings import HandoffSettings
 from handoffwatch.ledger.settings import LedgerSettings
 from handoffwatch.recording.settings import RecordingSettings
-from handoffwatch.runtime.settings_problems import Places, joined, problems
 from handoffwatch.runtime.settings_sources import CONFIG_VARIABLE, read_environment, read_file
 from handoffwatch.settlement.settings import SettlementSettings
 from handoffwatch.tools.settings import ToolSettings
+from handoffwatch.values.settings_problems import Places, joined, problems
 
 Section = TypeVar("Section", bound=BaseModel)
 

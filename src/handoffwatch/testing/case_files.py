@@ -30,11 +30,11 @@ from typing import Any, Final, Literal
 from pydantic import Field
 
 from handoffwatch.errors import ConfigError
-from handoffwatch.runtime.settings_problems import joined
 from handoffwatch.testing.cases import AT, Case, Expectation
 from handoffwatch.testing.documents import ContextFields, Document, parse_document, printable, read_document
 from handoffwatch.values.json_text import is_encodable
 from handoffwatch.values.settings_model import SettingsModel
+from handoffwatch.values.settings_problems import joined
 from handoffwatch.vocabulary import Verdict
 
 SUFFIXES: Final = (".json", ".yaml", ".yml")

@@ -11,8 +11,8 @@ from pydantic import BaseModel, Field, ValidationError
 
 from handoffwatch.errors import ConfigError
 from handoffwatch.handoffs.context import HandoffContext, TaskFacts
-from handoffwatch.runtime.settings_problems import Places, joined, problems
 from handoffwatch.values.settings_model import SettingsModel
+from handoffwatch.values.settings_problems import Places, joined, problems
 from handoffwatch.values.yaml_text import KeyPath, YamlDocument, dotted, read_yaml
 
 FILE_BYTES_MAX: Final = 4 * 1024 * 1024

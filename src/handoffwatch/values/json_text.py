@@ -27,6 +27,16 @@ INTEGER_MAX: Final = 2**53 - 1
 PLAIN_TYPES: Final = frozenset({dict, list, str, int, float, bool, type(None)})
 """The types that JSON has; a value of another type is judged by its JSON text."""
 
+KINDS_IN_WORDS: Final[dict[type, str]] = {
+    str: "text",
+    bool: "true or false",
+    int: "an integer",
+    float: "a number",
+    list: "a list",
+    dict: "an object",
+    type(None): "null",
+}
+
 _SCALARS: Final = frozenset({str, bool, type(None)})
 _NATIVE: Final = (datetime.datetime, datetime.date, datetime.time, uuid.UUID)
 _LONG_NUMBER: Final = re.compile(rb"[0-9]{16}")

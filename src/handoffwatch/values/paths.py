@@ -8,6 +8,9 @@ for any number of levels, also none.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+PATH_CHARACTERS_MAX: Final = 200
 
 Place = tuple[tuple[str | int, ...], object]
 """Where a value stands, and the value."""
@@ -21,6 +24,14 @@ _ANY_LEVELS = "**"
 def is_path(text: object) -> bool:
     """Return whether a text is a path: parts with dots between them, none of them empty."""
     return isinstance(text, str) and bool(text) and all(text.split("."))
+
+
+def dotted(parts: Iterable[str | int]) -> str:
+    """Return a path in dots, bounded and printable; `$` is the whole value."""
+    text = ".".join(str(part) for part in parts)[:PATH_CHARACTERS_MAX]
+    if not text.isprintable():
+        text = "".join(character if character.isprintable() else "?" for character in text)
+    return text or "$"
 
 
 def places(value: object, path: str) -> Iterator[Place]:
@@ -58,6 +69,14 @@ def rests_below(rests: Rests, key: str | int) -> Rests:
 def is_reached(rests: Rests) -> bool:
     """Return whether one of the paths leads to this very place."""
     return bool(rests) and any(all(part == _ANY_LEVELS for part in rest) for rest in rests)
+
+
+def leads_to(path: str, place: Iterable[str | int]) -> bool:
+    """Return whether a path leads to a place, given by its keys and indices."""
+    rests = rests_of((path,))
+    for key in place:
+        rests = rests_below(rests, key)
+    return is_reached(rests)
 
 
 def _rests_after(parts: tuple[str, ...], key: str | int) -> Iterator[tuple[str, ...]]:

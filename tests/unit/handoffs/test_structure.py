@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from handoffwatch.decision import Finding
-from handoffwatch.handoffs.structure import dotted, finding, findings_of_faults, kind_of
+from handoffwatch.handoffs.structure import finding, findings_of_faults, kind_of
 from handoffwatch.reasons import REASONS
 from handoffwatch.values.json_text import Fault
 from handoffwatch.vocabulary import Reaction, Severity
@@ -21,22 +21,6 @@ def test_finding_follows_the_vocabulary_when_a_code_is_named(code: str) -> None:
     assert finding(code, "payload", "words") == Finding(
         code, "payload", "words", reason.reaction, reason.severity, reason.retryable, "validate"
     )
-
-
-@pytest.mark.parametrize(
-    ("parts", "path"),
-    [
-        ((), "$"),
-        (("payload", "results", 0, "id"), "payload.results.0.id"),
-        (("payload", ""), "payload."),
-        (("\ud83c",), "?"),
-        (("x" * 300,), "x" * 200),
-        (("a", "日本"), "a.日本"),
-    ],
-)
-def test_dotted_gives_a_bounded_path_when_parts_are_joined(parts: tuple[str | int, ...], path: str) -> None:
-    """Keys and indices with dots, 200 characters at most, encodable; the whole handoff is `$`."""
-    assert dotted(parts) == path
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from handoffwatch.values.paths import Rests, is_path, is_reached, places, rests_below, rests_of
+from handoffwatch.values.paths import Rests, dotted, is_path, is_reached, leads_to, places, rests_below, rests_of
 
 DATA = {
     "task": {"id": "t-1", "goal": None},
@@ -118,3 +118,40 @@ def test_rests_follow_many_paths_at_once_when_they_overlap() -> None:
     assert rests == {("b",), ("*", "c"), ("**", "d")}
     assert rests_below(rests_of(["a.b"]), "b") == frozenset()
     assert is_reached(frozenset()) is False
+
+
+@pytest.mark.parametrize(
+    ("parts", "path"),
+    [
+        ((), "$"),
+        (("payload", "results", 0, "id"), "payload.results.0.id"),
+        (("payload", ""), "payload."),
+        (("\ud83c",), "?"),
+        (("x" * 300,), "x" * 200),
+        (("a", "日本"), "a.日本"),
+    ],
+)
+def test_dotted_gives_a_bounded_path_when_parts_are_joined(parts: tuple[str | int, ...], path: str) -> None:
+    """Keys and indices with dots, 200 characters at most, encodable; the whole value is `$`."""
+    assert dotted(parts) == path
+
+
+@pytest.mark.parametrize(
+    ("path", "place", "expected"),
+    [
+        ("task.id", ("task", "id"), True),
+        ("task.id", ("task",), False),
+        ("task", ("task", "id"), False),
+        ("hits.*.id", ("hits", 3, "id"), True),
+        ("hits.3", ("hits", 3), True),
+        ("**.id", ("id",), True),
+        ("**.id", ("a", 0, "id"), True),
+        ("**", (), True),
+        ("a", (), False),
+    ],
+)
+def test_leads_to_tells_whether_a_path_names_a_place_when_both_are_given(
+    path: str, place: tuple[str | int, ...], expected: bool
+) -> None:
+    """All parts of the path and all steps of the place are used up."""
+    assert leads_to(path, place) is expected

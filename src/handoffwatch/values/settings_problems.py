@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
@@ -139,8 +139,12 @@ def _known_keys(model: type[BaseModel], loc: KeyPath) -> str:
 
 
 def _model(model: type[BaseModel], loc: KeyPath) -> type[BaseModel] | None:
-    for key in loc:
-        inner = model.model_fields[key].annotation if key in model.model_fields else None
+    keys = iter(loc)
+    for key in keys:
+        inner = model.model_fields[str(key)].annotation if key in model.model_fields else None
+        if get_origin(inner) is dict:
+            inner = get_args(inner)[1]
+            next(keys, None)
         if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
             return None
         model = inner
