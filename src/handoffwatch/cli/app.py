@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from handoffwatch.cli import case, contracts, demo, inspect, mixin, review
+from handoffwatch.cli import case, compare, contracts, demo, inspect, mixin, review, snapshots
 from handoffwatch.cli.report import exit_code, report
 from handoffwatch.errors import HandoffwatchError
 
@@ -22,6 +22,7 @@ app.add_typer(case.app, name="case")
 app.add_typer(contracts.app, name="contracts")
 app.add_typer(mixin.app, name="mixin")
 app.add_typer(review.app, name="review")
+app.add_typer(snapshots.app, name="snapshots")
 
 
 def run() -> None:
@@ -78,6 +79,7 @@ def serve(
 
 app.command()(demo.demo)
 app.command("inspect")(inspect.inspect_handoff)
+app.command("compare")(compare.compare_states)
 
 
 @app.command("check-config")

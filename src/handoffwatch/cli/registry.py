@@ -1,4 +1,4 @@
-"""The Watch or Watchdog that an argument names."""
+"""What of a user's program an argument names."""
 
 from __future__ import annotations
 
@@ -25,11 +25,23 @@ def load_registry(spec: str, *, where: str) -> Registry:
         ConfigError: There is none of that name, or the module is missing or broken.
     """
     from handoffwatch.handoffs.watchdog import Watchdog
-    from handoffwatch.runtime.importing import import_object
     from handoffwatch.runtime.watch import Watch
 
-    with contextlib.redirect_stdout(sys.stderr):
-        found = import_object(spec, where=where, hint=_HINT, files=True)
+    found = load_object(spec, where=where, hint=_HINT)
     if not isinstance(found, Watch | Watchdog):
         raise ConfigError(f"{where}: {spec}: must be a Watch or a Watchdog, got a {type(found).__name__}", hint=_HINT)
     return found
+
+
+def load_object(spec: str, *, where: str, hint: str) -> object:
+    """Return what `module:attribute` or `file.py:attribute` names.
+
+    What its module prints goes to stderr, since stdout is data.
+
+    Raises:
+        ConfigError: There is none of that name, or the module is missing or broken.
+    """
+    from handoffwatch.runtime.importing import import_object
+
+    with contextlib.redirect_stdout(sys.stderr):
+        return import_object(spec, where=where, hint=hint, files=True)

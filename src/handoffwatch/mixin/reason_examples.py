@@ -548,15 +548,7 @@ EXAMPLES: Final[dict[str, Example]] = {
 """An example of each code that the watchdog gives."""
 
 RAISED_LATER: Final[dict[str, str]] = {
-    **dict.fromkeys(
-        ("value_missing", "value_added", "value_changed", "type_changed", "order_changed", "rest_changed"),
-        "the boundary check, which compares the state that left the sender with the state that reached the receiver",
-    ),
-    "artifact_changed": "the boundary check, which compares the artefacts' digests on both sides",
-    "seal_missing": "the boundary check, on a route whose messages travel sealed between processes",
-    "seal_invalid": "the boundary check, on a route whose messages travel sealed between processes",
-    "migration_failed": "the boundary check, when it moves received state to the version that the receiver wants",
-    "capture_failed": "the boundary check, when it takes the snapshot of the state",
+    "capture_failed": "the boundary check, when it cannot take the snapshot of the state",
 }
 """What will raise the codes that no check of this version raises."""
 
@@ -569,5 +561,25 @@ RAISED_BY_FLOWS: Final[dict[str, str]] = {
     "critic_concern": "Raised by a critic, which looks at a handoff that the watchdog lets pass and that has a risk "
     "signal. Its policy names the signals, the share of such handoffs and what it may spend. It may ask for a flag or "
     "a warning, and for nothing else; what it says stands in the case.",
+    "value_missing": "Raised by the boundary when a path of `exact_paths` is lost on the way, and also when it is on "
+    "neither side. `schema_version` is always such a path. Null and empty are not missing.",
+    "value_added": "Raised by the boundary when something stands at or below a path of `exact_paths` that was not "
+    "sent. For a path of `ignore_paths` that reached the far side it is a warning: local state must stay behind.",
+    "value_changed": "Raised by the boundary when a path of `exact_paths` has another value than it had, an emptied "
+    "one too, and when the post-condition of a transform does not hold.",
+    "type_changed": "Raised by the boundary when a path of `exact_paths` has another type than it had: text for a "
+    "number, an integer for a float, null for a value, text for a datetime, a bare dict for a model. The types and "
+    "what a policy may declare equal stand in [the canonical form](../canonical-form.md).",
+    "order_changed": "Raised by the boundary when a list at or below a path of `exact_paths` holds the same parts in "
+    "another order. A path of `sets` has no order.",
+    "rest_changed": "Raised by the boundary when anything differs that neither `exact_paths` nor `transforms` name. "
+    "What may differ belongs into `ignore_paths`.",
+    "artifact_changed": "Raised by `check_artifacts` of `handoffwatch.boundary.artifacts`, which reads each artefact "
+    "that a path of `artifacts` names and compares revision, size and SHA-256.",
+    "seal_missing": "Raised by `open_seal` of `handoffwatch.boundary.seals` when a seal is required and none came.",
+    "seal_invalid": "Raised by `open_seal` of `handoffwatch.boundary.seals` when a seal is forged, cut, expired, used "
+    "before, made with a key that is not known here, or for a state under another policy.",
+    "migration_failed": "Raised by `Migrations.migrate` of `handoffwatch.boundary.migrations` when no registered step "
+    "leads to the version, a step raises or changes its input, or a declared field is not kept.",
 }
 """What raises the codes that no look at one handoff can give."""

@@ -58,7 +58,17 @@ def test_help_lists_every_command_when_asked(run: Run) -> None:
     ended = run("--help")
 
     assert ended.code == 0
-    for command in ("serve", "check-config", "demo", "case", "mixin", "version", "--install-completion"):
+    for command in (
+        "serve",
+        "check-config",
+        "demo",
+        "case",
+        "compare",
+        "snapshots",
+        "mixin",
+        "version",
+        "--install-completion",
+    ):
         assert command in ended.out
 
 
