@@ -126,7 +126,13 @@ class OpenFolder:
             SnapshotUnavailable: It is not there, or no file.
             SnapshotEdited: It is longer than `bytes_max`.
         """
-        with self._file(name) as file:
+        try:
+            file = self._file(name)
+        except FileNotFoundError:
+            raise SnapshotUnavailable(
+                f"snapshots: {name}: must be there, got no file", hint="handoffwatch snapshots list"
+            ) from None
+        with file:
             facts = os.fstat(file.fileno())
             if not stat.S_ISREG(facts.st_mode):
                 raise _no_file(name)
@@ -139,17 +145,12 @@ class OpenFolder:
 
     def tighten(self, name: str) -> None:
         """Take the rights of others to a file away, and log a warning; one that is gone has none."""
-        if self.facts_of(name) is not None:
-            with self._file(name) as file:
-                _tighten(file.fileno(), _FILE_MODE, name)
+        with suppress(FileNotFoundError), self._file(name) as file:
+            _tighten(file.fileno(), _FILE_MODE, name)
 
     def _file(self, name: str) -> BinaryIO:
         try:
             return open(name, "rb", opener=self._open)
-        except FileNotFoundError:
-            raise SnapshotUnavailable(
-                f"snapshots: {name}: must be there, got no file", hint="handoffwatch snapshots list"
-            ) from None
         except OSError as error:
             if error.errno in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
                 raise _no_file(name) from None

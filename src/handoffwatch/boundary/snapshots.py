@@ -25,11 +25,11 @@ SNAPSHOTS_MAX: Final = 100_000
 """Snapshots that a folder keeps, however small they are, so that looking through it takes a second or two at most."""
 
 REMOVED_MAX: Final = 1_000
-"""Snapshots that one call removes, and unfinished files beside them."""
+"""Snapshots that one call removes; as many unfinished files that it removes, and loose ones that it repairs."""
 
 _FILES_MAX: Final = 4 * SNAPSHOTS_MAX
 _UNFINISHED_AGE_S: Final = 3_600.0
-_SIDE_BYTES_MAX: Final = 262_144
+_SIDE_BYTES_MAX: Final = 1_048_576
 _TEXT_CHARACTERS_MAX: Final = 200
 _S_PER_DAY: Final = 86_400.0
 
@@ -118,7 +118,7 @@ class Pruned(NamedTuple):
         removed_bytes: Their size.
         kept: Snapshots that are left, of those that were looked at.
         kept_bytes: Their size.
-        is_done: Whether nothing is left to remove; else another call goes on.
+        is_done: Whether nothing is left to remove or repair; else another call goes on.
     """
 
     removed: int
@@ -242,7 +242,10 @@ class Snapshots:
             state = folder.read(name.state_file, bytes_max=meta.state_bytes)
         if hashlib.sha256(state).hexdigest() != meta.sha256:
             raise edited(name.state_file)
-        return StoredSnapshot(meta, orjson.loads(state))
+        try:
+            return StoredSnapshot(meta, orjson.loads(state))
+        except ValueError:
+            raise edited(name.state_file) from None
 
     def list_snapshots(self) -> list[SnapshotEntry]:
         """Return the snapshots of the folder, the oldest first; those of which a file is missing too.
@@ -278,7 +281,7 @@ class Snapshots:
                 removed = [entry for entry in due[:REMOVED_MAX] if _is_removed(folder, entry)]
                 for name in left[:REMOVED_MAX]:
                     folder.remove(name)
-            for name in loose:
+            for name in loose[:REMOVED_MAX]:
                 folder.tighten(name)
         removed_bytes = sum(entry.size_bytes for entry in removed)
         return Pruned(
@@ -286,7 +289,7 @@ class Snapshots:
             removed_bytes=removed_bytes,
             kept=len(entries) - len(removed),
             kept_bytes=sum(entry.size_bytes for entry in entries) - removed_bytes,
-            is_done=len(due) <= REMOVED_MAX and len(left) <= REMOVED_MAX,
+            is_done=max(len(due), len(left), len(loose)) <= REMOVED_MAX,
         )
 
     def _due(self, entries: list[SnapshotEntry], now_unix_s: float) -> list[SnapshotEntry]:

@@ -410,6 +410,19 @@ def test_snapshot_is_refused_when_its_files_are_those_of_another(desk: SnapshotD
     assert caught.value.message == "snapshots: h-1.before.meta.json: must be as it was written, got another content"
 
 
+def test_snapshot_is_refused_when_it_was_forged_and_is_no_json(desk: SnapshotDesk) -> None:
+    """Digests that fit make no snapshot of what is not JSON."""
+    meta = desk.write(STATE)
+    forged = b"cos\nsystem\n(S'true'\ntR."
+    told = meta.model_copy(update={"sha256": hashlib.sha256(forged).hexdigest(), "state_bytes": len(forged)})
+    told = told.model_copy(update={"meta_sha256": told.own_sha256})
+    (desk.directory / "h-1.before.json").write_bytes(forged)
+    (desk.directory / "h-1.before.meta.json").write_text(told.model_dump_json())
+    with pytest.raises(SnapshotEdited) as caught:
+        desk.snapshots.read_snapshot("h-1", BEFORE)
+    assert caught.value.message == "snapshots: h-1.before.json: must be as it was written, got another content"
+
+
 def test_list_has_the_oldest_first_when_there_are_many(desk: SnapshotDesk) -> None:
     """Each is there once, with the size of both its files; what is not whole says so, what is foreign is not there."""
     for handoff_id in ("c", "a", "b"):
