@@ -273,6 +273,32 @@ def test_nothing_is_left_when_the_disk_is_full(
     assert desk.snapshots.read_snapshot("h-1", BEFORE).state == json.loads(WRITTEN)
 
 
+def _write_until_killed(directory: Path) -> None:
+    real_replace = os.replace
+
+    def replace_and_die(*arguments: Any, **options: Any) -> None:
+        real_replace(*arguments, **options)
+        os._exit(9)
+
+    os.replace = replace_and_die
+    SnapshotDesk(directory).write({"a": 2})
+
+
+def test_snapshot_is_not_whole_when_its_writer_is_killed_halfway(desk: SnapshotDesk) -> None:
+    """A new state never lies beside the side file of the one before, which would say that somebody edited it."""
+    desk.write({"a": 1})
+    process = get_context("fork").Process(target=_write_until_killed, args=(desk.directory,))
+    process.start()
+    process.join()
+    assert process.exitcode == 9
+    with pytest.raises(SnapshotUnavailable) as caught:
+        desk.snapshots.read_snapshot("h-1", BEFORE)
+    assert caught.value.message == "snapshots: h-1.before.meta.json: must be there, got no file"
+    assert [entry.is_whole for entry in desk.snapshots.list_snapshots()] == [False]
+    desk.write({"a": 3})
+    assert desk.snapshots.read_snapshot("h-1", BEFORE).state == {"a": 3}
+
+
 def _error_of_write(directory: Path, answers: Any) -> None:
     if os.geteuid() == 0:
         os.setuid(65_534)
@@ -514,6 +540,31 @@ def test_prune_removes_unfinished_files_when_they_are_an_hour_old(desk: Snapshot
     desk.time.advance(1.0)
     desk.snapshots.prune(desk.time.now_s)
     assert desk.files() == ["h-1.before.json", "h-1.before.meta.json"]
+
+
+def test_prune_keeps_a_snapshot_when_it_is_written_again_meanwhile(
+    desk: SnapshotDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What another process writes between the look and the removal is new, and stays."""
+    desk.write({"a": "old"})
+    desk.time.advance(15 * DAY_S)
+    real_flock = fcntl.flock
+
+    def write_first(descriptor: int, operation: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", real_flock)
+        desk.write({"a": "new"})
+        real_flock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", write_first)
+    assert desk.snapshots.prune(desk.time.now_s).removed == 0
+    assert desk.snapshots.read_snapshot("h-1", BEFORE).state == {"a": "new"}
+
+
+def test_side_file_is_short_when_ids_are_long(desk: SnapshotDesk) -> None:
+    """Of each id and of the route 200 characters are told."""
+    meta = desk.write({}, handoff_id="h " * 200, run_id="r " * 200, route="a " * 200)
+    assert (meta.handoff_id, meta.run_id, meta.route) == ("h " * 100, "r " * 100, "a " * 100)
+    assert desk.snapshots.read_snapshot("h " * 200, BEFORE).meta == meta
 
 
 def test_prune_keeps_a_snapshot_when_its_time_lies_ahead(desk: SnapshotDesk) -> None:
