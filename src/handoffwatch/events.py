@@ -71,6 +71,7 @@ class HandoffInspected(NamedTuple):
     """One attempt of a handoff was judged.
 
     `detection_s` is the time from producing it to naming what is wrong; None when nothing is, or nobody said when.
+    `digests` are keyed, of the state as it left and as it arrived; empty when it crossed no boundary.
     """
 
     workflow: str
@@ -84,6 +85,18 @@ class HandoffInspected(NamedTuple):
     repair: RepairResult | None
     overhead_s: float
     detection_s: float | None = None
+    digests: tuple[str, str] = ("", "")
+
+
+class HandoffCompared(NamedTuple):
+    """A state crossed a boundary and was compared. `diverged` are the policy's patterns that broke, `paths` where."""
+
+    run_id: str
+    route: str
+    handoff_id: str
+    attempt: int
+    diverged: tuple[str, ...]
+    paths: tuple[str, ...]
 
 
 class HandoffEnded(NamedTuple):
@@ -215,6 +228,7 @@ Event = (
     RunStarted
     | RunEnded
     | HandoffInspected
+    | HandoffCompared
     | HandoffEnded
     | CriticAnswered
     | UsageReported

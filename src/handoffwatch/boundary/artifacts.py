@@ -14,7 +14,7 @@ from handoffwatch.boundary.policy import BoundaryPolicy
 from handoffwatch.decision import Finding
 from handoffwatch.reasons import REASONS
 from handoffwatch.values.json_text import kind_of
-from handoffwatch.values.paths import dotted, places
+from handoffwatch.values.paths import places
 
 ARTIFACTS_MAX: Final = 1_000
 """Artefacts of one state that are checked; a state with more does not pass."""
@@ -69,7 +69,7 @@ def check_artifacts(
     found: list[Finding] = []
     entries = (entry for path in policy.artifacts for entry in _entries(state, path))
     for index, (place, entry) in enumerate(entries):
-        shown = dotted(policy.redaction.redacted_text(str(part)) for part in place)
+        shown = policy.shown(place)
         if index == ARTIFACTS_MAX:
             found.append(_finding("artifact_changed", shown, f"{shown} must be one of at most {ARTIFACTS_MAX}"))
             break

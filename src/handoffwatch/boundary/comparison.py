@@ -8,15 +8,15 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from handoffwatch.boundary.findings import finding_of
 from handoffwatch.boundary.policy import REST, SCHEMA_VERSION, BoundaryPolicy, ExactPaths
-from handoffwatch.boundary.transforms import Transform
 from handoffwatch.decision import Finding, reacting
 from handoffwatch.reasons import REASONS
 from handoffwatch.values.canonical import Canonical, canonical_form
 from handoffwatch.values.canonical_tree import Form, Tree, json_of
 from handoffwatch.values.difference import NOTHING, Difference, Path, Traced, differences, differences_at, trace
 from handoffwatch.values.json_text import kind_of
-from handoffwatch.values.paths import Rests, dotted, leads_to, rests_of
+from handoffwatch.values.paths import leads_to, rests_of
 from handoffwatch.vocabulary import DivergenceKind, Reaction, Stage
 
 PLACES_MAX: Final = 20
@@ -147,36 +147,37 @@ def _divergences(before: Tree, after: Tree, policy: BoundaryPolicy) -> Found:
         both = trace(before, pattern), trace(after, pattern)
         found = differences_at(*both, but=policy.transformed_places)
         for difference in itertools.islice(found, PLACES_MAX):
-            yield _of(difference), pattern
-    for pattern, transform in policy.transforms.items():
+            yield _of(difference, policy), pattern
+    for pattern in policy.transforms:
         both = trace(before, pattern), trace(after, pattern)
-        for finding in itertools.islice(_transformed(*both, transform, rests_of((pattern,))), PLACES_MAX):
+        for finding in itertools.islice(_transformed(*both, pattern, policy), PLACES_MAX):
             yield finding, pattern
     for difference in itertools.islice(differences(before, after, but=policy.named_places), PLACES_MAX):
-        yield _of(difference)._replace(code="rest_changed"), REST
+        yield _of(difference, policy)._replace(code="rest_changed"), REST
 
 
-def _transformed(before: Traced, after: Traced, transform: Transform, places: Rests) -> Iterator[Finding]:
+def _transformed(before: Traced, after: Traced, pattern: str, policy: BoundaryPolicy) -> Iterator[Finding]:
     """Yield where a path was lost or is new, and where it changed and the post-condition does not hold."""
-    for difference in differences_at(before, after, but=places):
+    for difference in differences_at(before, after, but=rests_of((pattern,))):
         if difference.before != difference.after:
-            yield _of(difference)
+            yield _of(difference, policy)
     for place, old in before.found.items():
         if place in after.found and next(differences(old, after.found[place]), None) is not None:
-            yield from _not_kept(place, old, after.found[place], transform)
+            yield from _not_kept(place, old, after.found[place], pattern, policy)
 
 
-def _not_kept(place: Path, before: Tree, after: Tree, transform: Transform) -> Iterator[Finding]:
+def _not_kept(place: Path, before: Tree, after: Tree, pattern: str, policy: BoundaryPolicy) -> Iterator[Finding]:
+    transform = policy.transforms[pattern]
     try:
         broken = transform.broken_at(_plain(before), _plain(after))
     except Exception as error:  # noqa: BLE001 - a post-condition that raises proves nothing: it fails closed
-        path = dotted(place)
+        path = policy.shown(place)
         sentence = f"{path}: the transform {transform.name} raised {kind_of(error)}, so nothing was proven"
-        yield _finding("check_failed", path, sentence)
+        yield finding_of("check_failed", path, sentence)
         return
     for below in broken or ():
-        path = dotted((*place, below) if below else place)
-        yield _finding("value_changed", path, f"{path} must be kept by the transform {transform.name}")
+        path = policy.shown((*place, below) if below else place)
+        yield finding_of("value_changed", path, f"{path} must be kept by the transform {transform.name}")
 
 
 def _plain(tree: Tree) -> Any:
@@ -185,9 +186,9 @@ def _plain(tree: Tree) -> Any:
 
 def _faults(side: Capture, policy: BoundaryPolicy, stage: Stage) -> Found:
     for fault in side.form.faults:
-        path = dotted(fault.path)
+        path = policy.shown(fault.path)
         sentence = f"{path}: {REASONS[fault.code].meaning} (found {fault.found})"
-        yield _finding(fault.code, path, sentence, stage=stage), _pattern_of(fault.path, policy)
+        yield finding_of(fault.code, path, sentence, stage=stage), _pattern_of(fault.path, policy)
 
 
 def _pattern_of(place: Path, policy: BoundaryPolicy) -> str:
@@ -199,29 +200,23 @@ def _pattern_of(place: Path, policy: BoundaryPolicy) -> str:
 
 def _wrong_version() -> tuple[Finding, str]:
     sentence = f"{SCHEMA_VERSION} must be the version that the policy names"
-    return _finding("unknown_schema_version", SCHEMA_VERSION, sentence, stage=Stage.CAPTURE_BEFORE), SCHEMA_VERSION
+    return finding_of("unknown_schema_version", SCHEMA_VERSION, sentence, stage=Stage.CAPTURE_BEFORE), SCHEMA_VERSION
 
 
 def _local(after: Capture, policy: BoundaryPolicy) -> Found:
     for place in after.form.local:
-        path = dotted(place)
+        path = policy.shown(place)
         pattern = next(each for each in policy.ignore_paths if each == place[-1] or leads_to(each, place))
-        finding = _finding("value_added", path, f"{path} is local and must stay behind", stage=Stage.CAPTURE_AFTER)
+        finding = finding_of("value_added", path, f"{path} is local and must stay behind", stage=Stage.CAPTURE_AFTER)
         yield reacting(finding, Reaction.WARN), pattern
 
 
-def _finding(code: str, path: str, sentence: str, *, stage: Stage = Stage.VALIDATE) -> Finding:
-    """Return a finding that no sender can repair by sending again: export and import are code."""
-    reason = REASONS[code]
-    return Finding(code, path, sentence, reason.reaction, reason.severity, retryable=False, stage=stage)
+def _of(difference: Difference, policy: BoundaryPolicy) -> Finding:
+    path = policy.shown(difference.path)
+    return finding_of(_CODES[difference.kind], path, _sentence(difference, path))
 
 
-def _of(difference: Difference) -> Finding:
-    return _finding(_CODES[difference.kind], dotted(difference.path), _sentence(difference))
-
-
-def _sentence(difference: Difference) -> str:
-    path = dotted(difference.path)
+def _sentence(difference: Difference, path: str) -> str:
     if difference.kind is DivergenceKind.MISSING:
         if difference.before == NOTHING:
             return f"{path} must be there, and is on neither side"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -12,7 +12,7 @@ from handoffwatch.errors import RegistrationError
 from handoffwatch.values.canonical import BYTES_MAX, CanonicalRules
 from handoffwatch.values.json_text import kind_of
 from handoffwatch.values.names import is_name
-from handoffwatch.values.paths import Rests, is_path, is_reached, rests_below, rests_of
+from handoffwatch.values.paths import Rests, dotted, is_path, is_reached, leads_to, rests_below, rests_of
 from handoffwatch.values.redaction import Redaction
 from handoffwatch.vocabulary import OnFailure
 
@@ -111,6 +111,15 @@ class BoundaryPolicy:
         object.__setattr__(self, "redaction", Redaction((*self.redact, *self.secret)))
         object.__setattr__(self, "transformed_places", rests_of(self.transforms))
         object.__setattr__(self, "named_places", rests_of((*exact, *self.transforms)))
+
+    def shown(self, place: Sequence[str | int]) -> str:
+        """Return a place of a state as a path that may be shown: without what stands below a secret, or is one."""
+        hidden = (*self.redact, *self.secret)
+        for length in range(1, len(place)):
+            if any(each == place[length - 1] or leads_to(each, tuple(place[:length])) for each in hidden):
+                place = place[:length]
+                break
+        return dotted(self.redaction.redacted_text(str(part)) for part in place)
 
     @property
     def patterns(self) -> tuple[str, ...]:

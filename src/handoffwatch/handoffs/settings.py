@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from typing import Annotated
 
@@ -71,17 +71,24 @@ class HandoffSettings(SettingsModel):
     routes: dict[str, RouteSettings] = Field({}, description="By route, such as planner->executor.")
 
     def refuse_unknown_routes(self, known: Collection[str]) -> None:
-        """Refuse settings of a route that nobody registered: a line that does nothing would hide a route in shadow.
+        """Refuse settings of a route that nobody registered.
 
         Raises:
             RegistrationError: A route of the settings is not among the known names.
         """
-        for name in self.routes:
-            if name not in known:
-                close = get_close_matches(name, known, n=1)
-                raise RegistrationError(
-                    f"settings: handoffs.routes: {name}: no route of this name is registered",
-                    hint=f"did you mean {close[0]}?"
-                    if close
-                    else "register it with watch.route(…), or remove the line",
-                )
+        refuse_unknown_routes(self.routes, known, section="handoffs")
+
+
+def refuse_unknown_routes(named: Iterable[str], known: Collection[str], *, section: str) -> None:
+    """Refuse settings of a route that nobody registered: a line that does nothing would hide a route in shadow.
+
+    Raises:
+        RegistrationError: A route of the settings is not among the known names.
+    """
+    for name in named:
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            raise RegistrationError(
+                f"settings: {section}.routes: {name}: no route of this name is registered",
+                hint=f"did you mean {close[0]}?" if close else "register it with watch.route(…), or remove the line",
+            )

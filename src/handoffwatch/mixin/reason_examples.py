@@ -547,11 +547,6 @@ EXAMPLES: Final[dict[str, Example]] = {
 }
 """An example of each code that the watchdog gives."""
 
-RAISED_LATER: Final[dict[str, str]] = {
-    "capture_failed": "the boundary check, when it cannot take the snapshot of the state",
-}
-"""What will raise the codes that no check of this version raises."""
-
 RAISED_BY_FLOWS: Final[dict[str, str]] = {
     "repair_exhausted": "Raised when a handoff is blocked and no repair is left: settings `handoffs.repairs_max` (2 "
     "for each handoff) and `handoffs.repairs_per_run_max` (10). With `handoffs.stop_identical: true` an answer that "
@@ -574,6 +569,8 @@ RAISED_BY_FLOWS: Final[dict[str, str]] = {
     "another order. A path of `sets` has no order.",
     "rest_changed": "Raised by the boundary when anything differs that neither `exact_paths` nor `transforms` name. "
     "What may differ belongs into `ignore_paths`.",
+    "capture_failed": "Raised by the boundary when it cannot tell whether a state survived: export or import raises, "
+    "or the snapshot of a side cannot be written.",
     "artifact_changed": "Raised by `check_artifacts` of `handoffwatch.boundary.artifacts`, which reads each artefact "
     "that a path of `artifacts` names and compares revision, size and SHA-256.",
     "seal_missing": "Raised by `open_seal` of `handoffwatch.boundary.seals` when a seal is required and none came.",

@@ -15,7 +15,6 @@ from handoffwatch.mixin.reason_examples import (
     CLOCK,
     EXAMPLES,
     RAISED_BY_FLOWS,
-    RAISED_LATER,
     ROUTE,
     ROUTES,
     Example,
@@ -82,10 +81,9 @@ def _index() -> str:
 
 
 def _row(reason: Reason) -> str:
-    later = " Not raised yet." if reason.code in RAISED_LATER else ""
     link = f"[{reason.code}]({reason.code}.md)"
     meaning = _sentence(reason.meaning)
-    return f"| {link} | {reason.reaction} | {reason.severity} | {_repairable(reason)} | {meaning}{later} |\n"
+    return f"| {link} | {reason.reaction} | {reason.severity} | {_repairable(reason)} | {meaning} |\n"
 
 
 def _repairable(reason: Reason) -> str:
@@ -165,13 +163,7 @@ def _main_parts(decision: Decision) -> str:
 
 
 def _what_raises(reason: Reason) -> list[str]:
-    later = RAISED_LATER.get(reason.code)
-    says = (
-        RAISED_BY_FLOWS[reason.code]
-        if later is None
-        else f"Raised by {later}. This version has no such check, so the code does not occur."
-    )
-    return ["## What raises it", _wrapped(says)]
+    return ["## What raises it", _wrapped(RAISED_BY_FLOWS[reason.code])]
 
 
 def _configuration(reason: Reason, example: Example) -> list[str]:

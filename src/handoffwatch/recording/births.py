@@ -74,6 +74,13 @@ def bear_route(
         book.bear(c.CHECKS_BYPASSED, {"check": check, "name": name, "cause": cause})
 
 
+def bear_boundary(book: Book, route: str, patterns: Collection[str]) -> None:
+    """Bear the series of a route's boundary, for each pattern that a divergence can break."""
+    book.register(Registered.PATH, *patterns)
+    for pattern in patterns:
+        book.bear(c.HANDOFF_DIVERGENCES, {"route": route, "path": pattern})
+
+
 def bear_workflow(book: Book, name: str, *, tools: ToolsNeed) -> None:
     """Bear the series of a workflow."""
     book.register(Registered.WORKFLOW, name)

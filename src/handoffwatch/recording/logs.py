@@ -51,6 +51,15 @@ def _critic_answered(event: e.CriticAnswered) -> None:
     )  # fmt: skip
 
 
+def _handoff_compared(event: e.HandoffCompared) -> None:
+    if event.diverged:
+        LOGGER.warning(
+            "handoff diverged: run_id=%s handoff_id=%s route=%s attempt=%d paths=%s",
+            _shown(event.run_id), _shown(event.handoff_id), _shown(event.route), event.attempt,
+            _shown(",".join(event.paths)),
+        )  # fmt: skip
+
+
 def _handoff_ended(event: e.HandoffEnded) -> None:
     if event.outcome is HandoffOutcome.NOT_DELIVERED:
         LOGGER.warning(
@@ -108,6 +117,7 @@ _CRITIC_LINES: Final = {
 
 _LINES: Final[dict[type, Callable[[Any], None]]] = {
     e.HandoffInspected: _handoff_inspected,
+    e.HandoffCompared: _handoff_compared,
     e.HandoffEnded: _handoff_ended,
     e.CriticAnswered: _critic_answered,
     e.ToolCallEnded: _tool_call_ended,

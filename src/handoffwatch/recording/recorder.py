@@ -181,6 +181,10 @@ class Recorder:
             versions=versions, mode=mode, criticality=criticality, codes=codes, bypasses=bypasses,
         )  # fmt: skip
 
+    def register_boundary(self, route: str, patterns: Collection[str]) -> None:
+        """Bear the series of a route's boundary at 0, for each pattern that a divergence can break."""
+        births.bear_boundary(self._book, route, patterns)
+
     def register_workflow(self, name: str, *, tools: ToolsNeed) -> None:
         """Bear the series of a workflow at 0."""
         births.bear_workflow(self._book, name, tools=tools)

@@ -86,6 +86,12 @@ def _handoff_inspected(book: Book, event: e.HandoffInspected, sampled: SpanConte
         book.overflow(c.HANDOFF_INSPECTIONS, "schema_version")
 
 
+@_feeds(e.HandoffCompared, c.HANDOFF_DIVERGENCES)
+def _handoff_compared(book: Book, event: e.HandoffCompared, sampled: SpanContext | None) -> None:
+    for pattern in event.diverged:
+        book.add(c.HANDOFF_DIVERGENCES, (event.route, pattern), sampled=sampled)
+
+
 @_feeds(e.HandoffEnded, c.HANDOFFS, c.HANDOFF_ATTEMPTS)
 def _handoff_ended(book: Book, event: e.HandoffEnded, sampled: SpanContext | None) -> None:
     book.add(c.HANDOFFS, (*event.labels, event.outcome))

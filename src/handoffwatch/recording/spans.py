@@ -74,6 +74,10 @@ def handoff_attributes(event: e.HandoffInspected) -> Attributes:
         attributes[KEEP] = True
     if event.detection_s is not None:
         attributes["handoffwatch.handoff.detection"] = max(0.0, event.detection_s)
+    if event.digests[0]:
+        attributes["handoffwatch.handoff.digest_before"], attributes["handoffwatch.handoff.digest_after"] = (
+            event.digests
+        )
     if decision.findings:
         attributes["handoffwatch.handoff.reasons"] = tuple(decision.reasons)
         attributes["handoffwatch.handoff.paths"] = tuple(decision.paths[:20])

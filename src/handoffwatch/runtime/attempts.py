@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
 from handoffwatch.decision import Decision, Finding, amended
+from handoffwatch.errors import RegistrationError
 from handoffwatch.handoffs.conduct import PLAIN, Conduct
 from handoffwatch.runtime.crossings import Crossing
 from handoffwatch.runtime.envelopes import Envelope
 from handoffwatch.vocabulary import Reaction
+
+NOT_GIVEN: Final = object()
+"""Stands for a state that the host did not give; None is a state."""
 
 
 class Attempt:
@@ -25,11 +31,22 @@ class Attempt:
         elsewhere_s: Of that, the seconds that are no overhead: a critic's, a person's.
         kept: What evidence keeps of it beside the decision; None is nothing.
         is_admitted: Whether the ledger has let it in.
+        digests: Of the state as it left and as it arrived, keyed; empty when it crossed no boundary.
     """
 
     __slots__ = (
-        "conduct", "crossing", "decision", "elsewhere_s", "envelope", "is_admitted", "kept", "raw", "route", "started_s"
-    )  # fmt: skip
+        "conduct",
+        "crossing",
+        "decision",
+        "digests",
+        "elsewhere_s",
+        "envelope",
+        "is_admitted",
+        "kept",
+        "raw",
+        "route",
+        "started_s",
+    )
 
     def __init__(
         self, crossing: Crossing, raw: object, envelope: Envelope, decision: Decision, started_s: float
@@ -44,6 +61,7 @@ class Attempt:
         self.elsewhere_s = 0.0
         self.kept: Mapping[str, object] | None = None
         self.is_admitted = False
+        self.digests = ("", "")
 
     def add(self, findings: Sequence[Finding]) -> None:
         """Take note of more findings."""
@@ -71,3 +89,32 @@ class Attempt:
         return self.crossing.attempts == 1 and any(
             item.code == "duplicate_handoff" and item.reaction is Reaction.BLOCK for item in self.decision.findings
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Carriers:
+    """The user's functions that take a handoff to the other side.
+
+    Attributes:
+        export: Called with the handoff as it left; returns what travels.
+        import_: Called with what travels; returns what arrived.
+    """
+
+    export: Callable[[Any], Any]
+    import_: Callable[[Any], Any]
+
+
+def carriers_of(export: Callable[[Any], Any] | None, import_: Callable[[Any], Any] | None) -> Carriers | None:
+    """Return the pair of functions, or None when there are none.
+
+    Raises:
+        RegistrationError: Only one of them is given.
+    """
+    if export is None and import_ is None:
+        return None
+    if export is None or import_ is None:
+        raise RegistrationError(
+            "transfer: export and import_: must be given together, got one of them",
+            hint="export=json.dumps, import_=json.loads",
+        )
+    return Carriers(export, import_)

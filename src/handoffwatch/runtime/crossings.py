@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from handoffwatch.decision import Decision
+from handoffwatch.decision import Decision, Finding
 from handoffwatch.events import HandoffLabels
 from handoffwatch.handoffs.routes import Route
 from handoffwatch.handoffs.settings import HandoffSettings
@@ -38,6 +38,9 @@ class Crossing:
         holder: What the ledger knows its hold on an id by; empty when it never asked for one.
         reserved: The task and the id under which the ledger holds it; None when it does not.
         diverted_to: `fallback` or `failure` when another agent takes it over; else empty.
+        left: Its state as it left and the attempt that it was, until it has arrived; None when it crosses no boundary.
+        diverged: What was found on its way that a policy blocks.
+        is_quarantined: Whether a case waits because of that.
         is_drawn: Whether it leaves evidence even when all is well; None until that was drawn.
         tried: What is kept of its attempts, already redacted.
         kept_since_s: When the first of these was judged, on the monotonic clock.
@@ -58,6 +61,9 @@ class Crossing:
     holder: str = ""
     reserved: tuple[str, str] | None = None
     diverted_to: str = ""
+    left: Any = None
+    diverged: tuple[Finding, ...] = ()
+    is_quarantined: bool = False
     is_drawn: bool | None = None
     tried: tuple[Mapping[str, Any], ...] = ()
     kept_since_s: float = 0.0
@@ -88,7 +94,14 @@ class Crossings:
             waiting = self._to_repair.get(key)
             crossing = waiting.pop() if waiting else Crossing(key, task)
             crossing.attempts += 1
+            crossing.left, crossing.diverged, crossing.is_quarantined = None, (), False
             return crossing
+
+    def upcoming(self, key: Key) -> int:
+        """Return the number of the attempt that would begin now under a key."""
+        with self._lock:
+            waiting = self._to_repair.get(key)
+            return waiting[-1].attempts + 1 if waiting else 1
 
     def may_repair(self, crossing: Crossing, decision: Decision) -> bool:
         """Return whether the sender may answer once more: it can, and neither its own nor the run's budget is spent."""

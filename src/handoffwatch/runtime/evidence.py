@@ -143,6 +143,8 @@ class EvidenceKeeper:
         is_blocked = Verdict.BLOCKED in verdicts
         was_held = outcome is None or ((crossing.subject != "" or Verdict.HELD in verdicts) and not is_blocked)
         kind = CaseKind.HELD if was_held else CaseKind.BLOCKED if is_blocked else CaseKind.ALLOWED
+        if crossing.is_quarantined and is_blocked:
+            kind = CaseKind.QUARANTINED
         route = crossing.registered
         criticality = Criticality.CRITICAL if route is None else route.criticality
         worst = next(
@@ -177,9 +179,15 @@ class EvidenceKeeper:
             mode=Mode(last["mode"]),
             facts=facts,
             record=self._fitting(record),
-            is_open=outcome is None or (is_blocked and stopped and criticality is Criticality.CRITICAL),
+            is_open=outcome is None
+            or crossing.is_quarantined
+            or (is_blocked and stopped and criticality is Criticality.CRITICAL),
             selection=self._drawn(criticality) if kind is CaseKind.BLOCKED else None,
-            violation=ViolationKind.BLOCKED if kind is CaseKind.BLOCKED else None,
+            violation=ViolationKind.DIVERGENCE
+            if crossing.diverged
+            else ViolationKind.BLOCKED
+            if kind is CaseKind.BLOCKED
+            else None,
             expires_unix_s=expires_unix_s,
         )
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from handoffwatch.errors import HandoffBlocked, HandoffHeld, LedgerUnavailable
+from handoffwatch.errors import HandoffBlocked, HandoffDivergence, HandoffHeld, LedgerUnavailable
 from handoffwatch.handoffs.critique import CriticRequest
 from handoffwatch.handoffs.risks import risks_of
-from handoffwatch.runtime.attempts import Attempt
+from handoffwatch.runtime.attempts import Attempt, Carriers
 from handoffwatch.runtime.critics import criticise
 from handoffwatch.runtime.drivers import Flow, Invoke, Wait, Write
 from handoffwatch.runtime.step import Step
@@ -51,9 +51,10 @@ def transfer(
     fallback: Answer | None,
     failure: Answer | None,
     key: str | None,
+    carriers: Carriers | None,
 ) -> Flow[Any]:
     """Judge, repair and deliver one handoff; returns what the receiver, or who stands in for it, returned."""
-    step = yield from submit(run, source, target, raw, key)
+    step = yield from submit(run, source, target, raw, key, carriers)
     while step.action is Action.REPAIR and repair is not None:
         assert step.crossing is not None
         key = step.crossing.key[2]  # an answer that names another task, or none, is an answer all the same
@@ -62,7 +63,7 @@ def transfer(
         except BaseException:
             run.abandoned(step)
             raise
-        step = yield from submit(run, source, target, raw, key)
+        step = yield from submit(run, source, target, raw, key, carriers)
     if step.action is Action.REPAIR:
         step = run.abandoned(step)
         if step.action is Action.HOLD:
@@ -83,12 +84,31 @@ def transfer(
     return (yield from _start(run, step, receiver, step.sent if payload is None else payload))
 
 
-def submit(run: Run, source: str, target: str, raw: object, key: str | None) -> Flow[Step]:
-    """Judge one attempt with all that the route asks for: its critic, the ledger's limits, a person's approval."""
+def submit(
+    run: Run, source: str, target: str, raw: object, key: str | None, carriers: Carriers | None = None
+) -> Flow[Step]:
+    """Judge one attempt with all that the route asks for: its critic, the ledger's limits, a person's approval.
+
+    With carriers it is taken over the boundary first, and what arrived is judged.
+    """
+    raised: Exception | None = None
     try:
-        attempt = run.handoffs.judge(source, target, raw, key)
+        if carriers is None:
+            attempt = run.handoffs.judge(source, target, raw, key)
+        else:
+            from handoffwatch.runtime.passages import carry
+
+            attempt, raised = yield from carry(run, source, target, raw, key, carriers)
     except Exception as error:  # noqa: BLE001 - our own fault in a check fails closed, and is counted
         return run.failed_closed(error)
+    if raised is not None:
+        yield from store(run)
+        raise raised
+    return (yield from _judged(run, attempt))
+
+
+def _judged(run: Run, attempt: Attempt) -> Flow[Step]:
+    """Return what follows an attempt that was judged."""
     try:
         approved = yield from _considered(run, attempt)
     except BaseException as error:
@@ -364,6 +384,18 @@ def _blocked(run: Run, step: Step, source: str, target: str) -> HandoffBlocked:
     stopping = dict.fromkeys(each.code for each in found if each.reaction in (Reaction.BLOCK, Reaction.HOLD))
     codes = ", ".join(stopping) or "check_failed"
     attempts = "" if decision is None or decision.attempt == 1 else f" after {decision.attempt} attempts"
+    if decision is not None and step.diverged:
+        first = step.diverged[0]
+        return HandoffDivergence(
+            f"handoff {source}->{target}: {first.path} did not survive the crossing: {first.code}",
+            decision=decision,
+            run_id=run.run_id,
+            handoff_id=decision.handoff_id,
+            attempt=decision.attempt,
+            stage=first.stage,
+            paths=tuple(dict.fromkeys(item.path for item in step.diverged)),
+            hint="mend the export or import function; `handoffwatch snapshots` shows both sides where they are kept",
+        )
     return HandoffBlocked(
         f"handoff {source}->{target}: blocked before the receiver's first action{attempts}: {codes}",
         decision=decision,

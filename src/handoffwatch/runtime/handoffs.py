@@ -5,13 +5,13 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Final
 
-from handoffwatch.decision import Decision
+from handoffwatch.decision import Decision, amended
 from handoffwatch.errors import LedgerUnavailable, RegistrationError
 from handoffwatch.events import HandoffEnded, HandoffInspected, InternalErrorCaught, UsageReported
 from handoffwatch.handoffs.routes import Route
 from handoffwatch.handoffs.structure import finding
 from handoffwatch.handoffs.usage import Usage
-from handoffwatch.runtime.attempts import Attempt
+from handoffwatch.runtime.attempts import NOT_GIVEN, Attempt
 from handoffwatch.runtime.crossings import Crossing
 from handoffwatch.runtime.envelopes import name_of, seconds_since
 from handoffwatch.runtime.judging import Judging
@@ -28,6 +28,7 @@ from handoffwatch.vocabulary import (
     Component,
     HandoffOutcome,
     Mode,
+    OnFailure,
     Reaction,
     Verdict,
 )
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from handoffwatch.runtime.run import Run
 
 _ALL_OTHER: Final = (OTHER, OTHER, OTHER, OTHER)
-_LATCHES_NOTHING: Final = frozenset({"route_stopped", "status_not_accepted", "check_failed"})
+_LATCHES_NOTHING: Final = frozenset({"route_stopped", "status_not_accepted", "check_failed", "capture_failed"})
 """A handoff that is stopped for these alone leaves its route open: its work failed honestly, or the fault is ours."""
 
 _REPEATS: Final = frozenset({"duplicate_handoff", "consumed_handoff"})
@@ -106,21 +107,72 @@ class Handoffs(Judging):
             HandoffInspected(
                 run.workflow.name, run.run_id, run.task_id or "", crossing.labels, source, target,
                 decision, action, repair, overhead_s, self._detection_s(attempt) if decision.findings else None,
+                attempt.digests,
             ),
             within=run.scope,
         )  # fmt: skip
-        step = Step(action, "", 0.0, decision, decision.handoff_id, crossing, None, "", attempt.raw)
+        step = Step(
+            action, "", 0.0, decision, decision.handoff_id, crossing, None, "", attempt.raw, "", crossing.diverged
+        )
         return step if action is Action.DELIVER else self._follow(attempt, step, is_honest=is_honest)
 
-    def arrived(self, handoff: Step | str) -> Step:
-        """Return deliver when the handoff was let through and has not ended, else stop."""
+    def leave(self, attempt: Attempt, before: object) -> None:
+        """Capture the state of a handoff that is about to cross a boundary."""
+        from handoffwatch.boundary.comparison import capture
+
+        crossing = attempt.crossing
+        crossing.left = capture(before, self._watch.policy_of(crossing.route)), attempt
+
+    def arrived(self, handoff: Step | str, after: object = NOT_GIVEN) -> Step:
+        """Return deliver when the handoff was let through, has not ended and has survived its way; else stop."""
         crossing = self._crossing(handoff)
         if crossing is None or not self._crossings.is_open(crossing):
             return Step(Action.STOP)
+        decision = None if crossing.has_arrived else self._lost(crossing, after)
+        if decision is not None:
+            return Step(Action.STOP, "", 0.0, decision, decision.handoff_id, diverged=crossing.diverged)
         crossing.has_arrived = True
         if isinstance(handoff, Step):
             return handoff
         return Step(Action.DELIVER, "", 0.0, None, crossing.handoff_id, crossing)
+
+    def _lost(self, crossing: Crossing, after: object) -> Decision | None:
+        """Return the decision about a handoff whose state did not survive its way, and end it; None when it goes on."""
+        from handoffwatch.boundary.comparison import capture
+        from handoffwatch.runtime.passages import Side, blocking, compared, mark, reacted
+
+        if crossing.left is None or after is NOT_GIVEN:
+            if (crossing.left is None) != (after is NOT_GIVEN):  # one side alone cannot be compared
+                self._run.bypassed(Check.BOUNDARY, crossing.route, BypassCause.UNCHECKED)
+            return None
+        before, attempt = crossing.left
+        decision = attempt.decision
+        policy = self._watch.policy_of(crossing.route)
+        side = Side(crossing.route, crossing.handoff_id, crossing.attempts)
+        comparison = compared(self._run, before, capture(after, policy, like=before), policy, side)
+        diverged = blocking(comparison.findings)
+        if not diverged or decision.mode is Mode.SHADOW:
+            return None
+        if policy.on_failure is OnFailure.PASS:
+            self._run.bypassed(Check.BOUNDARY, crossing.route, BypassCause.ON_FAILURE_PASS)
+            return None
+        decision = amended(decision, reacted(comparison.findings, policy))
+        if not self._crossings.take(crossing):
+            return decision
+        mark(crossing, diverged, decision.mode, policy)
+        self._evidence.note_attempt(crossing, decision, after, {})
+        self.stopped = True
+        self._end(crossing, HandoffOutcome.STOPPED, decision=decision)
+        return decision
+
+    def refuse(self, handoff: Step | str) -> None:
+        """Stop a handoff that was let through and cannot go on, whatever its route says."""
+        crossing = self._crossing(handoff)
+        if crossing is not None and self._crossings.take(crossing):
+            self.stopped = True
+            self._end(crossing, HandoffOutcome.STOPPED)
+        elif isinstance(handoff, Step):
+            self.let_go(handoff)
 
     def ended(self, handoff: Step | str, error: BaseException | None) -> None:
         """Record that the receiver returned or raised; what is reported twice counts once."""

@@ -74,6 +74,13 @@ class Judging:
                 attempt.add(_as_the_route_reacts(found, route))
         return attempt
 
+    def upcoming(self, source: str, target: str, raw: object, key: str | None) -> tuple[str, int]:
+        """Return the id of a handoff and the number of the attempt that it would be; an empty id when it has none."""
+        source, target = name_of(source), name_of(target)
+        envelope = read_envelope(raw, bytes_max=self._settings.payload_bytes_max)
+        named = self._identity(self._routes.find(source, target), envelope) if key is None else key
+        return id_of(envelope, "handoff_id"), self._crossings.upcoming((source, target, named))
+
     def admit(self, attempt: Attempt, admission: Admission) -> None:
         """Add to the attempt what the ledger knows of its task."""
         crossing, route = attempt.crossing, attempt.route

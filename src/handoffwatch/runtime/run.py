@@ -25,7 +25,7 @@ from handoffwatch.outcomes.claim import Claim
 from handoffwatch.recording.spans import INVOKE_WORKFLOW, OPERATION_NAME, RUN_ID, WORKFLOW_NAME, clean
 from handoffwatch.recording.traceparent import traceparent_of
 from handoffwatch.runtime import flows, handoff_flows
-from handoffwatch.runtime.attempts import Attempt
+from handoffwatch.runtime.attempts import NOT_GIVEN, Attempt, carriers_of
 from handoffwatch.runtime.call import Call
 from handoffwatch.runtime.critics import CriticBudget
 from handoffwatch.runtime.drivers import drive, drive_async
@@ -104,7 +104,9 @@ class Run:
 
     # handoffs
 
-    def handoff(self, source: str, target: str, raw: object, *, key: str | None = None) -> Step:
+    def handoff(
+        self, source: str, target: str, raw: object, *, key: str | None = None, before: object = NOT_GIVEN
+    ) -> Step:
         """Judge one attempt of a handoff, in memory.
 
         The limits of the task are those that this process knows. A route that is durable, asks for approval or has a
@@ -115,13 +117,17 @@ class Run:
             target: The agent that is to receive.
             raw: The handoff: a dict, a Pydantic model, or JSON text as the model wrote it.
             key: What the attempts of this handoff share on its route; None takes the contract's identity path.
+            before: The state as it leaves, when it crosses a boundary that the framework owns; `arrived` compares.
 
         Returns:
             deliver, with the normalised handoff in `decision`; repair, with the request to the sender in `text`;
             hold; divert, with the agent to start instead in `target`; or stop. A fault of our own stops.
         """
         try:
-            return self.handoffs.conclude(self.handoffs.judge(source, target, raw, key))
+            attempt = self.handoffs.judge(source, target, raw, key)
+            if before is not NOT_GIVEN:
+                self.handoffs.leave(attempt, before)
+            return self.handoffs.conclude(attempt)
         except Exception as error:  # noqa: BLE001 - our own fault in a check fails closed, and is counted
             return self.failed_closed(error)
 
@@ -148,16 +154,22 @@ class Run:
         """Do as `approval` does, without blocking the event loop."""
         return await drive_async(handoff_flows.approval(self, held), self._clock)
 
-    def arrived(self, handoff: Step | str) -> Step:
+    def arrived(self, handoff: Step | str, *, after: object = NOT_GIVEN) -> Step:
         """Say that the handoff stands before its receiver's first action.
 
         Args:
             handoff: The step that `handoff` returned; its handoff id or its target's name when only one such is open.
+            after: The state as it arrived, for a handoff that was begun with `before`.
 
         Returns:
-            deliver, or stop when no such handoff was let through.
+            deliver; or stop when no such handoff was let through, or its state did not survive the crossing, with what
+            was found in `decision`.
         """
-        return self.handoffs.arrived(handoff)
+        try:
+            return self.handoffs.arrived(handoff, after)
+        except Exception as error:  # noqa: BLE001 - our own fault in a check fails closed, and is counted
+            self.handoffs.refuse(handoff)
+            return self.failed_closed(error)
 
     def ended(self, handoff: Step | str, *, error: BaseException | None = None) -> None:
         """Say that the receiver, or who took a diverted handoff, returned or raised; what is told twice counts once."""
@@ -188,6 +200,8 @@ class Run:
         repair: Callable[[Step], object] | None = None,
         fallback: Callable[[Step], Any] | None = None,
         failure: Callable[[Step], Any] | None = None,
+        export: Callable[[Any], Any] | None = None,
+        import_: Callable[[Any], Any] | None = None,
         key: str | None = None,
     ) -> Any:
         """Hand something over: judge it, let the sender repair it, start the receiver, and return its result.
@@ -201,17 +215,23 @@ class Run:
                 None: a block goes to the route's fallback, to a person, or stops, as the route says.
             fallback: Called with the step when the route diverts a block to its fallback agent.
             failure: Called with the step of a valid handoff of status failed, when the route has a failure path.
+            export: Takes the handoff to the other side: called with it, returns what travels. With `import_` the
+                handoff crosses a boundary: what arrived is compared with what left by the route's policy, is judged,
+                and goes to the receiver.
+            import_: Called with what travels; returns what arrived.
             key: As in `handoff`.
 
         A held handoff waits for a person, as long as its route says.
 
         Raises:
             HandoffBlocked: The handoff was stopped before the receiver's first action.
+            HandoffDivergence: It did not survive the way over the boundary.
             HandoffHeld: The route does not wait; send the same handoff again once its case is approved.
             LedgerUnavailable: The ledger cannot say what was handed over before, and the route is critical.
             Exception: Whatever the receiver or another function raises, unchanged.
         """
-        flow = handoff_flows.transfer(self, source, target, raw, receiver, repair, fallback, failure, key)
+        carriers = carriers_of(export, import_)
+        flow = handoff_flows.transfer(self, source, target, raw, receiver, repair, fallback, failure, key, carriers)
         return drive(flow, self._clock)
 
     async def transfer_async(
@@ -224,10 +244,13 @@ class Run:
         repair: Callable[[Step], object] | None = None,
         fallback: Callable[[Step], Any] | None = None,
         failure: Callable[[Step], Any] | None = None,
+        export: Callable[[Any], Any] | None = None,
+        import_: Callable[[Any], Any] | None = None,
         key: str | None = None,
     ) -> Any:
         """Do as `transfer` does; its functions may be coroutine functions."""
-        flow = handoff_flows.transfer(self, source, target, raw, receiver, repair, fallback, failure, key)
+        carriers = carriers_of(export, import_)
+        flow = handoff_flows.transfer(self, source, target, raw, receiver, repair, fallback, failure, key, carriers)
         return await drive_async(flow, self._clock)
 
     def report_usage(self, route: str, *, purpose: str = "repair", tokens: int = 0, cost_usd: float = 0.0) -> None:

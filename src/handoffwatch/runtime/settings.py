@@ -18,6 +18,7 @@ from pydantic import BaseModel, Field, PrivateAttr, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from handoffwatch.boundary.settings import BoundarySettings
 from handoffwatch.errors import ConfigError
 from handoffwatch.handoffs.settings import HandoffSettings
 from handoffwatch.ledger.settings import LedgerSettings
@@ -55,6 +56,7 @@ class Settings(BaseSettings):
 
     tools: ToolSettings = Field(ToolSettings(), description="Tool calls: retries and waits.")
     handoffs: HandoffSettings = Field(HandoffSettings(), description="Handoffs: repairs.")
+    handoff: BoundarySettings = Field(BoundarySettings(), description="The boundary: what must survive a crossing.")
     recording: RecordingSettings = Field(RecordingSettings(), description="Metrics and spans.")
     ledger: LedgerSettings = Field(LedgerSettings(), description="The durable store.")
     settlement: SettlementSettings = Field(SettlementSettings(), description="Reading claimed effects back.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from handoffwatch.decision import Decision
+from handoffwatch.decision import Decision, Finding
 from handoffwatch.runtime.crossings import Crossing
 from handoffwatch.vocabulary import Action, FailureClass
 
@@ -23,6 +23,7 @@ class Step(NamedTuple):
         target: The agent to start instead, when a handoff is diverted.
         sent: The handoff as it came.
         case_id: The case that waits for a person, when a handoff is held.
+        diverged: The findings about a state that did not survive its way over a boundary.
     """
 
     action: Action
@@ -35,3 +36,4 @@ class Step(NamedTuple):
     target: str = ""
     sent: object = None
     case_id: str = ""
+    diverged: tuple[Finding, ...] = ()

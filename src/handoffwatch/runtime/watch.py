@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import secrets
 import threading
 import uuid
 import weakref
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
     from pydantic import BaseModel
 
+    from handoffwatch.boundary.policy import BoundaryPolicy
+    from handoffwatch.boundary.snapshots import Snapshots
     from handoffwatch.handoffs.contract import AnyContract
     from handoffwatch.handoffs.critique import Critic, CriticPolicy
     from handoffwatch.ledger.ledger import Ledger
@@ -88,6 +91,7 @@ class Watch:
         registry: CollectorRegistry | None = None,
         tracer_provider: TracerProvider | None = None,
     ) -> None:
+        from handoffwatch.boundary.transforms import Transforms
         from handoffwatch.handoffs.limits import TaskLimits
         from handoffwatch.handoffs.routes import Routes
         from handoffwatch.handoffs.watchdog import Watchdog
@@ -124,6 +128,10 @@ class Watch:
         )
         self.current_run: ContextVar[Run | None] = ContextVar("handoffwatch_run", default=None)
         self._runs: weakref.WeakValueDictionary[str, Run] = weakref.WeakValueDictionary()
+        self.transforms = Transforms()
+        self.digest_key = secrets.token_bytes(32)
+        self._policies: dict[str, BoundaryPolicy] = {}
+        self._snapshots: dict[str, Snapshots] = {}
         self._ended: dict[str, str] = {}
         self._seen_versions: set[tuple[str, str]] = set()
         self._routes_checked = False
@@ -182,6 +190,7 @@ class Watch:
         hold_then: str = "stop",
         critic: Critic | None = None,
         critique: CriticPolicy | None = None,
+        boundary: BoundaryPolicy | None = None,
     ) -> None:
         """Register a route between two agents, with the contract that its receiver owns.
 
@@ -205,6 +214,7 @@ class Watch:
             hold_then: What follows when nobody has decided in time: `stop`, `deliver` or `divert`.
             critic: Looks a second time when there is a risk. It may warn or flag, and never blocks.
             critique: When the critic is asked, and what it may cost; None takes the defaults.
+            boundary: What must survive where a handoff crosses a boundary; None takes the settings `handoff`.
 
         The settings override mode, reactions, durable, keep, approval, hold_s and hold_then.
 
@@ -255,7 +265,32 @@ class Watch:
             codes=route.codes,
             bypasses=route.bypasses,
         )
+        self._policies[route.name] = boundary or self.settings.handoff.policy_of(route.name, transforms=self.transforms)
+        self.recorder.register_boundary(route.name, self._policies[route.name].patterns)
         self._write_registrations()
+
+    def policy_of(self, route: str) -> BoundaryPolicy:
+        """Return what must survive where a handoff of a route crosses a boundary."""
+        policy = self._policies.get(route)
+        return policy or self.settings.handoff.policy_of(route, transforms=self.transforms)
+
+    def snapshots_of(self, route: str) -> Snapshots | None:
+        """Return where the states of a route are kept; None when they are not."""
+        from handoffwatch.boundary.snapshots import Snapshots
+
+        wanted = self.settings.handoff.snapshot_of(route)
+        if not wanted.enabled:
+            return None
+        with self._lock:
+            known = self._snapshots.get(wanted.directory)
+            if known is None:
+                known = self._snapshots[wanted.directory] = Snapshots(
+                    wanted.directory,
+                    retention_days=wanted.retention_days,
+                    max_bytes=wanted.max_bytes,
+                    clock=self.clock,
+                )
+            return known
 
     def operation(
         self,
@@ -400,7 +435,11 @@ class Watch:
                 f"workflow {workflow!r}: is not registered", hint=f"call watch.workflow({workflow!r}) at start"
             )
         if not self._routes_checked:
-            self.settings.handoffs.refuse_unknown_routes({route.name for route in self.watchdog.routes})
+            from handoffwatch.handoffs.settings import refuse_unknown_routes
+
+            known_routes = {route.name for route in self.watchdog.routes}
+            self.settings.handoffs.refuse_unknown_routes(known_routes)
+            refuse_unknown_routes(self.settings.handoff.routes, known_routes, section="handoff")
             self._routes_checked = True
         for name, text in (("run_id", run_id), ("task_id", task_id)):
             if text is not None and not is_id(text):

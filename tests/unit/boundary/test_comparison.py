@@ -453,3 +453,14 @@ def test_comparison_reads_objects_when_the_state_is_a_dataclass() -> None:
     assert said(crossing(Handed(1, "h"), {"schema_version": 1, "handoff_id": "h"}, made)) == [
         ("rest_changed", "$", "**")
     ]
+
+
+def test_comparison_redacts_a_key_of_the_state_when_the_key_is_a_secret() -> None:
+    """A path goes into spans, logs and errors: a credential that a state uses as a key must not."""
+    secret = "ghp_Qz7Rk2Vb9Lm4Xt6Wp3NcQz7Rk2Vb9Lm4Xt6W"
+
+    found = crossing(state(), altered(lambda there: there.update({secret: 1})))
+
+    assert [finding.code for finding in found.findings] == ["rest_changed"]
+    assert "[redacted]" in found.findings[0].path
+    assert secret not in repr(found)

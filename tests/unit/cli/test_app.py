@@ -117,7 +117,7 @@ def test_check_config_prints_all_errors_when_the_file_is_wrong(run: Run) -> None
                     {
                         "error": "handoffwatch.yaml:1: toolz: unknown key",
                         "hint": "did you mean tools? "
-                        "known keys: exporter, handoffs, ledger, recording, settlement, tools",
+                        "known keys: exporter, handoff, handoffs, ledger, recording, settlement, tools",
                     }
                 ],
             },

@@ -76,7 +76,7 @@ def test_compare_says_equal_and_exits_0_when_the_states_are(run: Run) -> None:
 
 
 def test_compare_names_each_difference_and_exits_3_when_there_are_some(run: Run) -> None:
-    """The order is that of the policy, and no value is printed."""
+    """The order is that of the policy; no value is printed, and no key below what is redacted."""
 
     def change(state: dict[str, Any]) -> None:
         state["task"]["constraints"] = []
@@ -84,10 +84,10 @@ def test_compare_names_each_difference_and_exits_3_when_there_are_some(run: Run)
 
     assert _compared(run, _altered(change)) == Ended(
         3,
-        "REACTION  CODE           PATH               WHAT WOULD BE RIGHT\n"
-        "block     value_changed  task.constraints   task.constraints must have the value that it had, and is an empty"
+        "REACTION  CODE           PATH              WHAT WOULD BE RIGHT\n"
+        "block     value_changed  task.constraints  task.constraints must have the value that it had, and is an empty"
         " list\n"
-        "block     rest_changed   credentials.token  credentials.token must have the value that it had\n",
+        "block     rest_changed   credentials       credentials must have the value that it had\n",
         "2 divergences\n",
     )
 
@@ -114,7 +114,7 @@ def test_compare_prints_redacted_values_when_asked(run: Run) -> None:
     _, *blocks = ended.out.split("\n\n")
     assert blocks == [
         'task.constraints\n  before  ["at most 50.00"]\n  after   -',
-        'credentials.token\n  before  "[redacted]"\n  after   "[redacted]"',
+        'credentials\n  before  "[redacted]"\n  after   "[redacted]"',
         f'note\n  before  -\n  after   "{"x" * 199}…\n',
     ]
     assert "t-1" not in ended.out + ended.err

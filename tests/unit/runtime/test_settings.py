@@ -52,6 +52,29 @@ def test_settings_have_the_documented_defaults_when_nothing_is_given() -> None:
             "selftest_every_s": 60,
             "routes": {},
         },
+        "handoff": {
+            "snapshot": {
+                "enabled": False,
+                "directory": "./handoff-snapshots",
+                "retention_days": 14.0,
+                "max_bytes": 1_073_741_824,
+                "redact": (),
+                "omit": (),
+            },
+            "validation": {
+                "fail_closed": None,
+                "on_failure": None,
+                "schema_version": None,
+                "exact_paths": (),
+                "ignore_paths": (),
+                "sets": (),
+                "times": (),
+                "transforms": {},
+                "artifacts": (),
+                "secret": (),
+            },
+            "routes": {},
+        },
         "recording": {
             "otlp_endpoint": None,
             "otlp_timeout_s": 1.5,
@@ -269,7 +292,7 @@ def test_settings_hide_addresses_when_one_is_refused_in_code() -> None:
         (
             "zebra: 1\n",
             "handoffwatch.yaml:1: zebra: unknown key",
-            "known keys: exporter, handoffs, ledger, recording, settlement, tools",
+            "known keys: exporter, handoff, handoffs, ledger, recording, settlement, tools",
         ),
         (
             "tools:\nhandoffs: {}\n",
@@ -320,7 +343,7 @@ def test_settings_name_file_line_and_key_when_the_file_is_wrong(
             "HANDOFFWATCH_TOOL__ATTEMPTS_MAX",
             "3",
             "HANDOFFWATCH_TOOL__ATTEMPTS_MAX: tool: unknown key",
-            "did you mean tools? known keys: exporter, handoffs, ledger, recording, settlement, tools",
+            "did you mean tools? known keys: exporter, handoff, handoffs, ledger, recording, settlement, tools",
         ),
         (
             "HANDOFFWATCH_TOOLS_ATTEMPTS_MAX",
