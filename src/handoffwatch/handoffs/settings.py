@@ -70,14 +70,6 @@ class HandoffSettings(SettingsModel):
     )
     routes: dict[str, RouteSettings] = Field({}, description="By route, such as planner->executor.")
 
-    def refuse_unknown_routes(self, known: Collection[str]) -> None:
-        """Refuse settings of a route that nobody registered.
-
-        Raises:
-            RegistrationError: A route of the settings is not among the known names.
-        """
-        refuse_unknown_routes(self.routes, known, section="handoffs")
-
 
 def refuse_unknown_routes(named: Iterable[str], known: Collection[str], *, section: str) -> None:
     """Refuse settings of a route that nobody registered: a line that does nothing would hide a route in shadow.

@@ -92,9 +92,12 @@ class Crossings:
         """Return the crossing of a new attempt: a repair when the last attempt under this key was blocked."""
         with self._lock:
             waiting = self._to_repair.get(key)
-            crossing = waiting.pop() if waiting else Crossing(key, task)
+            if waiting:
+                crossing = waiting.pop()
+                crossing.left, crossing.diverged, crossing.is_quarantined = None, (), False
+            else:
+                crossing = Crossing(key, task)
             crossing.attempts += 1
-            crossing.left, crossing.diverged, crossing.is_quarantined = None, (), False
             return crossing
 
     def upcoming(self, key: Key) -> int:

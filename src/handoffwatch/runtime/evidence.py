@@ -145,6 +145,9 @@ class EvidenceKeeper:
         kind = CaseKind.HELD if was_held else CaseKind.BLOCKED if is_blocked else CaseKind.ALLOWED
         if crossing.is_quarantined and is_blocked:
             kind = CaseKind.QUARANTINED
+        violation = ViolationKind.BLOCKED if kind is CaseKind.BLOCKED else None
+        if crossing.diverged:
+            violation = ViolationKind.DIVERGENCE
         route = crossing.registered
         criticality = Criticality.CRITICAL if route is None else route.criticality
         worst = next(
@@ -183,11 +186,7 @@ class EvidenceKeeper:
             or crossing.is_quarantined
             or (is_blocked and stopped and criticality is Criticality.CRITICAL),
             selection=self._drawn(criticality) if kind is CaseKind.BLOCKED else None,
-            violation=ViolationKind.DIVERGENCE
-            if crossing.diverged
-            else ViolationKind.BLOCKED
-            if kind is CaseKind.BLOCKED
-            else None,
+            violation=violation,
             expires_unix_s=expires_unix_s,
         )
 

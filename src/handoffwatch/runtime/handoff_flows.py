@@ -171,9 +171,8 @@ def wait_for_person(run: Run, step: Step) -> Flow[Step]:
     """
     assert step.crossing is not None
     source, target, _ = step.crossing.key
-    route = run.watch.watchdog.routes.find(source, target)
-    assert route is not None
-    conduct, clock = route.conduct, run.watch.clock
+    assert step.crossing.registered is not None
+    conduct, clock = step.crossing.registered.conduct, run.watch.clock
     give_up_s = clock.monotonic_s() + conduct.hold_s
     while step.action is Action.HOLD:
         try:
@@ -254,7 +253,7 @@ def _divert(
     assert step.crossing is not None
     taker = failure if step.crossing.diverted_to == "failure" else fallback
     if taker is None or run.arrived(step).action is not Action.DIVERT:
-        run.handoffs.stop_diverted(step)
+        run.handoffs.refuse(step, decision=step.decision)
         yield from store(run)
         raise _blocked(run, step, source, target)
     return (yield from _start(run, step, taker, step))

@@ -121,7 +121,7 @@ class Handoffs(Judging):
         from handoffwatch.boundary.comparison import capture
 
         crossing = attempt.crossing
-        crossing.left = capture(before, self._watch.policy_of(crossing.route)), attempt
+        crossing.left = capture(before, self._watch.boundaries.policy_of(crossing.route)), attempt
 
     def arrived(self, handoff: Step | str, after: object = NOT_GIVEN) -> Step:
         """Return deliver when the handoff was let through, has not ended and has survived its way; else stop."""
@@ -138,16 +138,16 @@ class Handoffs(Judging):
 
     def _lost(self, crossing: Crossing, after: object) -> Decision | None:
         """Return the decision about a handoff whose state did not survive its way, and end it; None when it goes on."""
-        from handoffwatch.boundary.comparison import capture
-        from handoffwatch.runtime.passages import Side, blocking, compared, mark, reacted
-
         if crossing.left is None or after is NOT_GIVEN:
             if (crossing.left is None) != (after is NOT_GIVEN):  # one side alone cannot be compared
                 self._run.bypassed(Check.BOUNDARY, crossing.route, BypassCause.UNCHECKED)
             return None
+        from handoffwatch.boundary.comparison import capture
+        from handoffwatch.runtime.passages import Side, blocking, compared, mark
+
         before, attempt = crossing.left
         decision = attempt.decision
-        policy = self._watch.policy_of(crossing.route)
+        policy = self._watch.boundaries.policy_of(crossing.route)
         side = Side(crossing.route, crossing.handoff_id, crossing.attempts)
         comparison = compared(self._run, before, capture(after, policy, like=before), policy, side)
         diverged = blocking(comparison.findings)
@@ -156,7 +156,7 @@ class Handoffs(Judging):
         if policy.on_failure is OnFailure.PASS:
             self._run.bypassed(Check.BOUNDARY, crossing.route, BypassCause.ON_FAILURE_PASS)
             return None
-        decision = amended(decision, reacted(comparison.findings, policy))
+        decision = amended(decision, comparison.findings)
         if not self._crossings.take(crossing):
             return decision
         mark(crossing, diverged, decision.mode, policy)
@@ -165,12 +165,12 @@ class Handoffs(Judging):
         self._end(crossing, HandoffOutcome.STOPPED, decision=decision)
         return decision
 
-    def refuse(self, handoff: Step | str) -> None:
-        """Stop a handoff that was let through and cannot go on, whatever its route says."""
+    def refuse(self, handoff: Step | str, *, decision: Decision | None = None) -> None:
+        """Stop a handoff that was let through and cannot go on; what a decision blocks latches its route."""
         crossing = self._crossing(handoff)
         if crossing is not None and self._crossings.take(crossing):
             self.stopped = True
-            self._end(crossing, HandoffOutcome.STOPPED)
+            self._end(crossing, HandoffOutcome.STOPPED, decision=decision)
         elif isinstance(handoff, Step):
             self.let_go(handoff)
 
@@ -211,12 +211,6 @@ class Handoffs(Judging):
             if step.decision is not None and step.decision.verdict is Verdict.BLOCKED:
                 self._run.bypassed(Check.CONTRACT, crossing.route, BypassCause.ON_FAILURE_PASS)
         return self._settled(step._replace(action=action), route, is_honest=False, latches=False)
-
-    def stop_diverted(self, step: Step) -> None:
-        """Record that nobody took a diverted handoff over: it was stopped."""
-        if step.crossing is not None and self._crossings.take(step.crossing):
-            self.stopped = True
-            self._end(step.crossing, HandoffOutcome.STOPPED, decision=step.decision)
 
     def broken_off(self, attempt: Attempt, error: BaseException) -> None:
         """Record an attempt that was never concluded, because the ledger is down or the flow was interrupted."""

@@ -70,18 +70,10 @@ def carry(
 def compared(run: Run, before: Capture, after: Capture, policy: BoundaryPolicy, side: Side) -> Comparison:
     """Return what the policy says about a crossing, and record it."""
     comparison = compare(before, after, policy)
-    diverged = comparison.diverged
-    paths = tuple(item.path for item in comparison.findings if item.reaction is Reaction.BLOCK)
-    event = HandoffCompared(run.run_id, side.route, side.handoff_id, side.attempt, diverged, paths)
+    paths = tuple(item.path for item in blocking(comparison.findings))
+    event = HandoffCompared(run.run_id, side.route, side.handoff_id, side.attempt, comparison.diverged, paths)
     run.watch.recorder.emit(event, within=run.scope)
     return comparison
-
-
-def reacted(findings: Sequence[Finding], policy: BoundaryPolicy) -> list[Finding]:
-    """Return findings as the policy reacts to a divergence: where it passes, they only warn."""
-    if policy.on_failure is not OnFailure.PASS:
-        return list(findings)
-    return [reacting(item, Reaction.WARN) if item.reaction is Reaction.BLOCK else item for item in findings]
 
 
 def blocking(findings: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -92,7 +84,8 @@ def blocking(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 def mark(crossing: Crossing, diverged: tuple[Finding, ...], mode: Mode, policy: BoundaryPolicy) -> None:
     """Take note that a handoff did not survive its way; in shadow mode nobody waits for a person."""
     crossing.diverged = diverged
-    crossing.is_quarantined = policy.on_failure is OnFailure.QUARANTINE and mode is not Mode.SHADOW
+    is_obeyed = bool(diverged) and mode is not Mode.SHADOW
+    crossing.is_quarantined = is_obeyed and policy.on_failure is OnFailure.QUARANTINE
 
 
 def digests(run: Run, before: Capture, after: Capture) -> tuple[str, str]:
@@ -107,8 +100,8 @@ def _side(
     route = f"{source}->{target}"
     return (
         Side(route, handoff_id or uuid.uuid4().hex, attempt),
-        run.watch.policy_of(route),
-        run.watch.snapshots_of(route),
+        run.watch.boundaries.policy_of(route),
+        run.watch.boundaries.snapshots_of(route),
     )
 
 
@@ -138,16 +131,18 @@ def _keep(
 
 
 def _add(run: Run, attempt: Attempt, findings: Sequence[Finding], policy: BoundaryPolicy) -> None:
-    """Add to an attempt what was found on its way, as the policy reacts to that."""
-    diverged = blocking(findings)
-    if diverged and policy.on_failure is not OnFailure.PASS:
-        mark(attempt.crossing, diverged, attempt.decision.mode, policy)
-    elif diverged and attempt.decision.mode is not Mode.SHADOW:
+    """Add to an attempt what was found on its way, as the policy reacts to that: where it passes, it only warns."""
+    diverged, mode = blocking(findings), attempt.decision.mode
+    if policy.on_failure is not OnFailure.PASS:
+        mark(attempt.crossing, diverged, mode, policy)
+        attempt.add(findings)
+        return
+    if diverged and mode is not Mode.SHADOW:
         run.bypassed(Check.BOUNDARY, attempt.crossing.route, BypassCause.ON_FAILURE_PASS)
-    attempt.add(reacted(findings, policy))
+    attempt.add([reacting(item, Reaction.WARN) if item in diverged else item for item in findings])
 
 
 def _keyed(run: Run, side: Capture) -> str:
     if not side.form.digest:
         return ""
-    return hmac.new(run.watch.digest_key, side.form.digest.encode(), hashlib.sha256).hexdigest()[:32]
+    return hmac.new(run.watch.boundaries.digest_key, side.form.digest.encode(), hashlib.sha256).hexdigest()[:32]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import secrets
 import threading
 import uuid
 import weakref
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from handoffwatch.boundary.policy import BoundaryPolicy
-    from handoffwatch.boundary.snapshots import Snapshots
     from handoffwatch.handoffs.contract import AnyContract
     from handoffwatch.handoffs.critique import Critic, CriticPolicy
     from handoffwatch.ledger.ledger import Ledger
@@ -91,11 +89,11 @@ class Watch:
         registry: CollectorRegistry | None = None,
         tracer_provider: TracerProvider | None = None,
     ) -> None:
-        from handoffwatch.boundary.transforms import Transforms
         from handoffwatch.handoffs.limits import TaskLimits
         from handoffwatch.handoffs.routes import Routes
         from handoffwatch.handoffs.watchdog import Watchdog
         from handoffwatch.recording.recorder import Recorder
+        from handoffwatch.runtime.boundaries import Boundaries
         from handoffwatch.runtime.evidence import EvidenceKeeper
         from handoffwatch.runtime.settings import Settings
         from handoffwatch.runtime.tasks import Tasks
@@ -128,10 +126,7 @@ class Watch:
         )
         self.current_run: ContextVar[Run | None] = ContextVar("handoffwatch_run", default=None)
         self._runs: weakref.WeakValueDictionary[str, Run] = weakref.WeakValueDictionary()
-        self.transforms = Transforms()
-        self.digest_key = secrets.token_bytes(32)
-        self._policies: dict[str, BoundaryPolicy] = {}
-        self._snapshots: dict[str, Snapshots] = {}
+        self.boundaries = Boundaries(self.settings.handoff, self.clock)
         self._ended: dict[str, str] = {}
         self._seen_versions: set[tuple[str, str]] = set()
         self._routes_checked = False
@@ -265,32 +260,8 @@ class Watch:
             codes=route.codes,
             bypasses=route.bypasses,
         )
-        self._policies[route.name] = boundary or self.settings.handoff.policy_of(route.name, transforms=self.transforms)
-        self.recorder.register_boundary(route.name, self._policies[route.name].patterns)
+        self.recorder.register_boundary(route.name, self.boundaries.add(route.name, boundary).patterns)
         self._write_registrations()
-
-    def policy_of(self, route: str) -> BoundaryPolicy:
-        """Return what must survive where a handoff of a route crosses a boundary."""
-        policy = self._policies.get(route)
-        return policy or self.settings.handoff.policy_of(route, transforms=self.transforms)
-
-    def snapshots_of(self, route: str) -> Snapshots | None:
-        """Return where the states of a route are kept; None when they are not."""
-        from handoffwatch.boundary.snapshots import Snapshots
-
-        wanted = self.settings.handoff.snapshot_of(route)
-        if not wanted.enabled:
-            return None
-        with self._lock:
-            known = self._snapshots.get(wanted.directory)
-            if known is None:
-                known = self._snapshots[wanted.directory] = Snapshots(
-                    wanted.directory,
-                    retention_days=wanted.retention_days,
-                    max_bytes=wanted.max_bytes,
-                    clock=self.clock,
-                )
-            return known
 
     def operation(
         self,
@@ -437,9 +408,9 @@ class Watch:
         if not self._routes_checked:
             from handoffwatch.handoffs.settings import refuse_unknown_routes
 
-            known_routes = {route.name for route in self.watchdog.routes}
-            self.settings.handoffs.refuse_unknown_routes(known_routes)
-            refuse_unknown_routes(self.settings.handoff.routes, known_routes, section="handoff")
+            registered = {route.name for route in self.watchdog.routes}
+            refuse_unknown_routes(self.settings.handoffs.routes, registered, section="handoffs")
+            refuse_unknown_routes(self.settings.handoff.routes, registered, section="handoff")
             self._routes_checked = True
         for name, text in (("run_id", run_id), ("task_id", task_id)):
             if text is not None and not is_id(text):
