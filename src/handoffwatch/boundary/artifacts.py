@@ -10,9 +10,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
+from handoffwatch.boundary.findings import finding_of
 from handoffwatch.boundary.policy import BoundaryPolicy
 from handoffwatch.decision import Finding
-from handoffwatch.reasons import REASONS
 from handoffwatch.values.json_text import kind_of
 from handoffwatch.values.paths import places
 
@@ -71,17 +71,17 @@ def check_artifacts(
     for index, (place, entry) in enumerate(entries):
         shown = policy.shown(place)
         if index == ARTIFACTS_MAX:
-            found.append(_finding("artifact_changed", shown, f"{shown} must be one of at most {ARTIFACTS_MAX}"))
+            found.append(finding_of("artifact_changed", shown, f"{shown} must be one of at most {ARTIFACTS_MAX}"))
             break
         try:
             wrong = _wrong(entry, open, bytes_max)
         except Exception as error:  # noqa: BLE001 - a store that raises proves nothing: it fails closed
             sentence = f"{shown}: opening or reading it raised {kind_of(error)}, so nothing was proven"
-            found.append(_finding("check_failed", shown, sentence))
+            found.append(finding_of("check_failed", shown, sentence))
         else:
             if wrong is not None:
                 path = f"{shown}.{wrong[0]}" if wrong[0] else shown
-                found.append(_finding("artifact_changed", path, f"{path} {wrong[1]}"))
+                found.append(finding_of("artifact_changed", path, f"{path} {wrong[1]}"))
     return tuple(found)
 
 
@@ -150,9 +150,3 @@ def _opened(content: BinaryIO | str | Path) -> BinaryIO:
     if isinstance(content, str | Path):
         return open(content, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK))
     return content
-
-
-def _finding(code: str, path: str, sentence: str) -> Finding:
-    """Return a finding that no sender can repair by sending again."""
-    reason = REASONS[code]
-    return Finding(code, path, sentence, reason.reaction, reason.severity, retryable=False)

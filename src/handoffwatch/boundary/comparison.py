@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -11,12 +11,11 @@ import orjson
 from handoffwatch.boundary.findings import finding_of
 from handoffwatch.boundary.policy import REST, SCHEMA_VERSION, BoundaryPolicy, ExactPaths
 from handoffwatch.decision import Finding, reacting
-from handoffwatch.reasons import REASONS
 from handoffwatch.values.canonical import Canonical, canonical_form
 from handoffwatch.values.canonical_tree import Form, Tree, json_of
 from handoffwatch.values.difference import NOTHING, Difference, Path, Traced, differences, differences_at, trace
 from handoffwatch.values.json_text import kind_of
-from handoffwatch.values.paths import leads_to, rests_of
+from handoffwatch.values.paths import leads_to, names_or_leads_to, rests_of
 from handoffwatch.vocabulary import DivergenceKind, Reaction, Stage
 
 PLACES_MAX: Final = 20
@@ -56,6 +55,12 @@ class Comparison(NamedTuple):
 
     findings: tuple[Finding, ...]
     patterns: tuple[str, ...]
+
+    @classmethod
+    def of(cls, found: Iterable[tuple[Finding, str]]) -> Comparison:
+        """Return findings, each with the pattern that it broke, as a comparison."""
+        pairs = tuple(found)
+        return cls(tuple(finding for finding, _ in pairs), tuple(pattern for _, pattern in pairs))
 
     @property
     def diverged(self) -> tuple[str, ...]:
@@ -116,20 +121,32 @@ def compare(before: Capture, after: Capture, policy: BoundaryPolicy) -> Comparis
         after: The state that reached the receiver, captured under the same policy.
         policy: That of the route.
     """
-    asked = policy.schema_version
-    is_right = asked is None or before.schema_version is None or str(before.schema_version) == asked
+    is_right = _is_version_right(before, policy)
     is_equal = before.form.digest == after.form.digest != ""
     if is_equal and is_right and before.is_whole and not after.form.local:
         return _EQUAL
     found = [*_faults(before, policy, Stage.CAPTURE_BEFORE), *_faults(after, policy, Stage.CAPTURE_AFTER)]
     if not found:
-        found += () if is_right else [_wrong_version()]
+        found += () if is_right else [_wrong_version(Stage.CAPTURE_BEFORE)]
         found += _divergences(before.form.tree, after.form.tree, policy)
+    return Comparison.of(_once((*found, *_local(after, policy))))
+
+
+def found_alone(side: Capture, policy: BoundaryPolicy) -> Found:
+    """Yield what a policy says of a state that arrived, whatever left: its faults, a wrong version, local values."""
+    version = () if _is_version_right(side, policy) else (_wrong_version(Stage.CAPTURE_AFTER),)
+    yield from _once((*_faults(side, policy, Stage.CAPTURE_AFTER), *version, *_local(side, policy)))
+
+
+def _once(found: Iterable[tuple[Finding, str]]) -> Found:
     first: dict[tuple[str, str], tuple[Finding, str]] = {}
-    for pair in (*found, *_local(after, policy)):
+    for pair in found:
         first.setdefault((pair[0].code, pair[0].path), pair)
-    findings, patterns = zip(*first.values(), strict=True) if first else ((), ())
-    return Comparison(findings, patterns)
+    return iter(first.values())
+
+
+def _is_version_right(side: Capture, policy: BoundaryPolicy) -> bool:
+    return None in (policy.schema_version, side.schema_version) or str(side.schema_version) == policy.schema_version
 
 
 def _is_there(tree: Tree, parts: tuple[str, ...]) -> bool:
@@ -187,8 +204,7 @@ def _plain(tree: Tree) -> Any:
 def _faults(side: Capture, policy: BoundaryPolicy, stage: Stage) -> Found:
     for fault in side.form.faults:
         path = policy.shown(fault.path)
-        sentence = f"{path}: {REASONS[fault.code].meaning} (found {fault.found})"
-        yield finding_of(fault.code, path, sentence, stage=stage), _pattern_of(fault.path, policy)
+        yield finding_of(fault.code, path, fault.sentence(path), stage=stage), _pattern_of(fault.path, policy)
 
 
 def _pattern_of(place: Path, policy: BoundaryPolicy) -> str:
@@ -198,15 +214,15 @@ def _pattern_of(place: Path, policy: BoundaryPolicy) -> str:
     return next((pattern for pattern in exact if any(leads_to(pattern, each) for each in above)), REST)
 
 
-def _wrong_version() -> tuple[Finding, str]:
+def _wrong_version(stage: Stage) -> tuple[Finding, str]:
     sentence = f"{SCHEMA_VERSION} must be the version that the policy names"
-    return finding_of("unknown_schema_version", SCHEMA_VERSION, sentence, stage=Stage.CAPTURE_BEFORE), SCHEMA_VERSION
+    return finding_of("unknown_schema_version", SCHEMA_VERSION, sentence, stage=stage), SCHEMA_VERSION
 
 
 def _local(after: Capture, policy: BoundaryPolicy) -> Found:
     for place in after.form.local:
         path = policy.shown(place)
-        pattern = next(each for each in policy.ignore_paths if each == place[-1] or leads_to(each, place))
+        pattern = next(each for each in policy.ignore_paths if names_or_leads_to(each, place))
         finding = finding_of("value_added", path, f"{path} is local and must stay behind", stage=Stage.CAPTURE_AFTER)
         yield reacting(finding, Reaction.WARN), pattern
 

@@ -10,10 +10,9 @@ from handoffwatch.boundary.comparison import PLACES_MAX
 from handoffwatch.boundary.findings import finding_of
 from handoffwatch.boundary.transforms import Transform
 from handoffwatch.decision import Finding
-from handoffwatch.reasons import REASONS
 from handoffwatch.values.canonical import Canonical, CanonicalRules, canonical_form
-from handoffwatch.values.canonical_tree import BYTES, Form, Tree
-from handoffwatch.values.difference import Difference, Path, differences, differences_at, trace
+from handoffwatch.values.canonical_tree import Tree
+from handoffwatch.values.difference import Difference, Path, bare, differences, differences_at, trace
 from handoffwatch.values.json_text import kind_of
 from handoffwatch.values.paths import Rests, dotted, is_reached, rests_below, rests_of
 from handoffwatch.vocabulary import DivergenceKind, Stage
@@ -137,7 +136,7 @@ def form_faults(form: Canonical) -> Iterator[Finding]:
     """Yield where a state has no canonical form."""
     for fault in form.faults:
         path = dotted(fault.path)
-        yield failed(path, f"{path}: {REASONS[fault.code].meaning} (found {fault.found})")
+        yield failed(path, fault.sentence(path))
 
 
 def wrong_version(tree: Tree, path: str, version: str) -> Iterator[Finding]:
@@ -187,16 +186,12 @@ def _is_under(declared: Rests, place: Path) -> bool:
 def _leaves(tree: Tree, place: Path) -> Iterator[Path]:
     """Yield the places at and below one that hold no further ones."""
     for key in place:
-        tree = _bare(tree)[key]
+        tree = bare(tree)[key]
     stack = [(place, tree)]
     while stack:
         here, value = stack.pop()
-        below = _bare(value)
+        below = bare(value)
         children = list(below.items() if type(below) is dict else enumerate(below) if type(below) is list else ())
         stack += [((*here, key), child) for key, child in reversed(children)]
         if not children:
             yield here
-
-
-def _bare(tree: Tree) -> Tree:
-    return tree.value if type(tree) is Form and tree.kind != BYTES else tree

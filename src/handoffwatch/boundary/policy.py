@@ -12,7 +12,16 @@ from handoffwatch.errors import RegistrationError
 from handoffwatch.values.canonical import BYTES_MAX, CanonicalRules
 from handoffwatch.values.json_text import kind_of
 from handoffwatch.values.names import is_name
-from handoffwatch.values.paths import Rests, dotted, is_path, is_reached, leads_to, rests_below, rests_of
+from handoffwatch.values.paths import (
+    Rests,
+    dotted,
+    is_bare_name,
+    is_path,
+    is_reached,
+    names_or_leads_to,
+    rests_below,
+    rests_of,
+)
 from handoffwatch.values.redaction import Redaction
 from handoffwatch.vocabulary import OnFailure
 
@@ -116,7 +125,7 @@ class BoundaryPolicy:
         """Return a place of a state as a path that may be shown: without what stands below a secret, or is one."""
         hidden = (*self.redact, *self.secret)
         for length in range(1, len(place)):
-            if any(each == place[length - 1] or leads_to(each, tuple(place[:length])) for each in hidden):
+            if any(names_or_leads_to(each, tuple(place[:length])) for each in hidden):
                 place = place[:length]
                 break
         return dotted(self.redaction.redacted_text(str(part)) for part in place)
@@ -138,7 +147,7 @@ def contradiction_in(exact: Iterable[str], ignored: Iterable[str], transformed: 
     An exact or transformed path must not lead into what is ignored, and no path may be both exact and transformed.
     """
     ignored, transformed = tuple(ignored), tuple(transformed)
-    rests = rests_of(f"**.{path}" if "." not in path and path.strip("*") else path for path in ignored)
+    rests = rests_of(f"**.{path}" if is_bare_name(path) else path for path in ignored)
     for category, patterns in (("exact_paths", tuple(exact)), ("transforms", transformed)):
         for pattern in patterns:
             left = rests

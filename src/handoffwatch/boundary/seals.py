@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable
 from typing import Any, Final, NamedTuple
 
 import orjson
 
-from handoffwatch.boundary.comparison import PLACES_MAX, Capture, Comparison, capture, compare
+from handoffwatch.boundary.comparison import PLACES_MAX, Capture, Comparison, Found, capture, found_alone
 from handoffwatch.boundary.findings import finding_of
 from handoffwatch.boundary.policy import REST, BoundaryPolicy
 from handoffwatch.boundary.seal_keys import SealKey, is_same
@@ -29,7 +29,7 @@ from handoffwatch.values.canonical_tree import Tree
 from handoffwatch.values.difference import in_words
 from handoffwatch.values.names import is_id, is_name
 from handoffwatch.values.paths import dotted
-from handoffwatch.vocabulary import Reaction, Stage
+from handoffwatch.vocabulary import Stage
 
 SEAL_CHARACTERS_MAX: Final = 262_144
 """The longest seal: that of a policy with some 2,000 exact paths."""
@@ -55,8 +55,6 @@ _FIELDS: Final[dict[str, tuple[type, ...]]] = {
 }
 
 _TRACEPARENT: Final = re.compile(r"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
-
-_Found = Iterator[tuple[Finding, str]]
 
 
 class OpenedSeal(NamedTuple):
@@ -171,7 +169,7 @@ def open_seal(
     if not text:
         sentence = "the seal must be there: this route requires one"
         missing = [(finding_of("seal_missing", _SEAL, sentence, stage=Stage.DESERIALIZE), REST)]
-        return OpenedSeal("", 0, "", "", _comparison(missing if required else []))
+        return OpenedSeal("", 0, "", "", Comparison.of(missing if required else []))
     body = _read(text)
     if body is None:
         return _untrusted("must be a seal of version 1, and is none")
@@ -190,20 +188,12 @@ def open_seal(
     found = [_invalid(rule) for is_broken, rule in refusals if is_broken]
     if not found:
         side = state if type(state) is Capture else capture(state, policy)
-        found = [*_changes(side, policy, body, key), *_alone(side, policy)]
+        found = [*_changes(side, policy, body, key), *found_alone(side, policy)]
     says = body["handoff_id"], body["attempt"], body["schema_version"], body["traceparent"]
-    return OpenedSeal(*says, _comparison(found))
+    return OpenedSeal(*says, Comparison.of(found))
 
 
-def _alone(side: Capture, policy: BoundaryPolicy) -> _Found:
-    """Yield what a policy says of a state whatever left: no canonical form, a wrong version, local values."""
-    alone = compare(side, side, policy)
-    for finding, pattern in zip(alone.findings, alone.patterns, strict=True):
-        if side.form.faults or finding.reaction is Reaction.WARN or finding.code == "unknown_schema_version":
-            yield finding._replace(stage=Stage.CAPTURE_AFTER), pattern
-
-
-def _changes(side: Capture, policy: BoundaryPolicy, body: dict[str, Any], key: SealKey) -> _Found:
+def _changes(side: Capture, policy: BoundaryPolicy, body: dict[str, Any], key: SealKey) -> Found:
     if side.form.faults:
         return
     places = sealed_places(side, policy)
@@ -245,16 +235,11 @@ def _read(text: str) -> dict[str, Any] | None:
 
 
 def _untrusted(rule: str) -> OpenedSeal:
-    return OpenedSeal("", 0, "", "", _comparison([_invalid(rule)]))
+    return OpenedSeal("", 0, "", "", Comparison.of([_invalid(rule)]))
 
 
 def _invalid(rule: str) -> tuple[Finding, str]:
     return finding_of("seal_invalid", _SEAL, f"the seal {rule}", stage=Stage.DESERIALIZE), REST
-
-
-def _comparison(found: list[tuple[Finding, str]]) -> Comparison:
-    findings, patterns = zip(*found, strict=True) if found else ((), ())
-    return Comparison(findings, patterns)
 
 
 def _is_traceparent(text: object) -> bool:

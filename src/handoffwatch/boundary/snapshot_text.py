@@ -8,8 +8,9 @@ from typing import Any, Final, NamedTuple
 from handoffwatch.boundary.policy import SCHEMA_VERSION, BoundaryPolicy
 from handoffwatch.values.canonical import Canonical
 from handoffwatch.values.canonical_tree import BYTES, kinds_in
+from handoffwatch.values.difference import Path
 from handoffwatch.values.json_text import canonical
-from handoffwatch.values.paths import Rests, dotted, is_reached, leads_to, rests_below, rests_of
+from handoffwatch.values.paths import Rests, dotted, is_reached, leads_to, names_or_leads_to, rests_below, rests_of
 from handoffwatch.values.redaction import Redaction
 from handoffwatch.values.secret_shapes import REDACTED
 
@@ -20,7 +21,6 @@ BYTES_TOLD_MIN: Final = 256
 """Bytes from which on their digest is written: what fewer bytes hold can be found by trying."""
 
 _VERSION_CHARACTERS_MAX: Final = 100
-_Path = tuple[str | int, ...]
 
 
 class SnapshotText(NamedTuple):
@@ -74,7 +74,7 @@ class _Written:
         redacted: Where something was redacted, told by the keys that are written.
     """
 
-    def __init__(self, omit: tuple[str, ...], bytes_at: Iterable[_Path]) -> None:
+    def __init__(self, omit: tuple[str, ...], bytes_at: Iterable[Path]) -> None:
         self.omitted: set[str] = set()
         self.redacted: list[str] = []
         self._omit = omit
@@ -84,7 +84,7 @@ class _Written:
         """Return a redacted copy of a canonical value without what is omitted."""
         return self._cut(value, copy, (), (), rests_of(self._omit))
 
-    def _cut(self, value: Any, copy: Any, place: _Path, shown: _Path, rests: Rests) -> Any:
+    def _cut(self, value: Any, copy: Any, place: Path, shown: Path, rests: Rests) -> Any:
         if place in self._bytes_at and type(copy) is dict and value["length"] < BYTES_TOLD_MIN:
             self._note(shown)
             return {"length": value["length"], "sha256": REDACTED}
@@ -102,13 +102,13 @@ class _Written:
             kept.append((seen, self._cut(child, written, here, (*shown, seen), below)))
         return dict(kept) if type(value) is dict else [written for _, written in kept]
 
-    def _is_omitted(self, place: _Path, rests: Rests) -> bool:
+    def _is_omitted(self, place: Path, rests: Rests) -> bool:
         if not is_reached(rests):
             return False
         self.omitted.update(path for path in self._omit if path not in self.omitted and leads_to(path, place))
         return True
 
-    def _note(self, shown: _Path) -> None:
+    def _note(self, shown: Path) -> None:
         if len(self.redacted) < PLACES_MAX:
             self.redacted.append(dotted(shown))
 
@@ -117,9 +117,9 @@ def _members(value: Any) -> Iterable[tuple[Any, Any]]:
     return value.items() if type(value) is dict else enumerate(value)
 
 
-def _met(ignored: tuple[str, ...], local: tuple[_Path, ...]) -> tuple[str, ...]:
+def _met(ignored: tuple[str, ...], local: tuple[Path, ...]) -> tuple[str, ...]:
     """Return the ignored paths that met something, as the policy has them: keys of a state may be secret."""
-    return tuple(path for path in ignored if any(path == place[-1] or leads_to(path, place) for place in local))
+    return tuple(path for path in ignored if any(names_or_leads_to(path, place) for place in local))
 
 
 def _of_any_index(paths: Iterable[str]) -> tuple[str, ...]:

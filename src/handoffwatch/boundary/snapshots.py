@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import itertools
 import os
@@ -199,7 +200,7 @@ class Snapshots:
             omitted_paths=text.omitted,
             redacted_paths=text.redacted,
             written_unix_s=self._clock.wall_s(),
-            product_version=version("handoffwatch"),
+            product_version=_product_version(),
         )
         meta = meta.model_copy(update={"meta_sha256": meta.own_sha256})
         self._store(name, text.json, meta)
@@ -339,6 +340,11 @@ def _is_removed(folder: OpenFolder, entry: SnapshotEntry) -> bool:
     for name in names:
         folder.remove(name)
     return True
+
+
+@functools.cache
+def _product_version() -> str:
+    return version("handoffwatch")
 
 
 def _meta(side: bytes, name: SnapshotName) -> SnapshotMeta:

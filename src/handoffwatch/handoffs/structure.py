@@ -64,7 +64,7 @@ def findings_of_faults(faults: Iterable[Fault]) -> list[Finding]:
     found = []
     for fault in faults:
         path = dotted(fault.path)
-        found.append(finding(fault.code, path, f"{path}: {REASONS[fault.code].meaning} (found {fault.found})"))
+        found.append(finding(fault.code, path, fault.sentence(path)))
     return found
 
 

@@ -52,7 +52,7 @@ import ormsgpack
 
 from handoffwatch.values.canonical_tree import NOWHERE, CanonicalTree, Places, Tree, json_of, kinds_in
 from handoffwatch.values.json_text import DEPTH_MAX, Fault, canonical, kind_of
-from handoffwatch.values.paths import rests_of
+from handoffwatch.values.paths import is_bare_name, rests_of
 
 BYTES_MAX: Final = 67_108_864
 """The most bytes of a canonical text unless the rules say otherwise."""
@@ -92,10 +92,6 @@ def _marks(ignored: Iterable[str]) -> tuple[bytes, ...] | None:
     return tuple(dict.fromkeys(marks))
 
 
-def _is_name(path: str) -> bool:
-    return "." not in path and bool(path.strip("*"))
-
-
 @dataclass(frozen=True, slots=True)
 class CanonicalRules:
     """What the canonical form of a state leaves out and what stands at some of its paths.
@@ -122,7 +118,7 @@ class CanonicalRules:
     _any_mark: re.Pattern[bytes] | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        names = frozenset(path for path in self.ignored if _is_name(path))
+        names = frozenset(path for path in self.ignored if is_bare_name(path))
         below = rests_of(path for path in self.ignored if path not in names)
         places = Places(below, rests_of(self.sets), rests_of(self.times), rests_of(self.non_finite))
         marks = _marks(self.ignored)

@@ -17,6 +17,7 @@ import orjson
 from handoffwatch.values.json_text import (
     DEPTH_MAX,
     FAULTS_MAX,
+    INTEGER_BITS_MAX,
     PLAIN_TYPES,
     Fault,
     children_of,
@@ -29,9 +30,6 @@ from handoffwatch.values.times import time_text, written
 
 LOCAL_MAX: Final = 20
 """Places of ignored paths that are noted, so that a long list of them stays short."""
-
-_INTEGER_BITS_MAX: Final = 2_048
-"""Longer integers have no text in a Python that bounds the conversion. Source: sys.set_int_max_str_digits."""
 
 _INTEGERS: Final = range(-(2**63), 2**64)
 """The integers that the encoder writes as numbers."""
@@ -264,7 +262,7 @@ class CanonicalTree:
 def _integer(whole: int) -> Tree:
     if whole in _INTEGERS:
         return whole
-    if whole.bit_length() > _INTEGER_BITS_MAX:
+    if whole.bit_length() > INTEGER_BITS_MAX:
         raise _Refused("unsafe_integer", "int")
     return Form("int", str(whole))
 

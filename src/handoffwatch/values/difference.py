@@ -128,7 +128,7 @@ def trace(tree: Tree, path: str) -> Traced:
                 continue
             children = list(_children(place, value, part))
             below.update(children)
-            if not children and not (part == "*" and type(_bare(value)) in (dict, list)):
+            if not children and not (part == "*" and type(bare(value)) in (dict, list)):
                 absent.append((*place, *parts[index:]))
         found = below
     if "**" in parts:
@@ -229,13 +229,13 @@ def _below(rests: Rests, place: Path) -> Rests:
     return rests
 
 
-def _bare(tree: Tree) -> Tree:
+def bare(tree: Tree) -> Tree:
     """Return what of a tree can be looked into."""
     return tree.value if type(tree) is Form and tree.kind != BYTES else tree
 
 
 def _children(place: Path, tree: Tree, part: str) -> Iterator[tuple[Path, Tree]]:
-    tree = _bare(tree)
+    tree = bare(tree)
     if type(tree) is dict:
         if part == "*":
             yield from (((*place, key), tree[key]) for key in sorted(tree))

@@ -10,14 +10,11 @@ from typing import Final
 
 import orjson
 
-from handoffwatch.values.json_text import kind_of
+from handoffwatch.values.json_text import INTEGER_BITS_MAX, kind_of
 
 CYCLIC: Final = "[cyclic]"
 TOO_DEEP: Final = "[too deep]"
 LEFT_OUT: Final = "[left out]"
-
-_INTEGER_BITS_MAX: Final = 2_048
-"""Longer integers have no text in a Python that bounds the conversion. Source: sys.set_int_max_str_digits."""
 
 _KIND_CHARACTERS_MAX: Final = 100
 _NATIVE: Final = frozenset({datetime.datetime, datetime.date, datetime.time, uuid.UUID})
@@ -33,7 +30,7 @@ def json_form(value: object) -> bool | int | float | str | None:
         return value
     if isinstance(value, int):
         whole = int.__int__(value)
-        return whole if whole.bit_length() <= _INTEGER_BITS_MAX else mark_of_kind(value)
+        return whole if whole.bit_length() <= INTEGER_BITS_MAX else mark_of_kind(value)
     if isinstance(value, float):
         real = float.__float__(value)
         return real if math.isfinite(real) else f"[{json.dumps(real)}]"

@@ -16,6 +16,8 @@ from typing import Any, Final
 
 import orjson
 
+from handoffwatch.reasons import REASONS
+
 DEPTH_MAX: Final = 64
 """Levels of nesting that are read; deeper values are named, never followed. Source: DESIGN section 11."""
 
@@ -23,6 +25,9 @@ FAULTS_MAX: Final = 20
 
 INTEGER_MAX: Final = 2**53 - 1
 """The largest integer that every reader of JSON keeps exactly. Source: RFC 8259 section 6."""
+
+INTEGER_BITS_MAX: Final = 2_048
+"""Longer integers have no text in a Python that bounds the conversion. Source: sys.set_int_max_str_digits."""
 
 PLAIN_TYPES: Final = frozenset({dict, list, str, int, float, bool, type(None)})
 """The types that JSON has; a value of another type is judged by its JSON text."""
@@ -65,6 +70,10 @@ class Fault:
     code: str
     path: tuple[str | int, ...]
     found: str
+
+    def sentence(self, path: str) -> str:
+        """Return what is wrong, at a path as it may be shown."""
+        return f"{path}: {REASONS[self.code].meaning} (found {self.found})"
 
 
 class TooDeep(ValueError):

@@ -79,6 +79,16 @@ def leads_to(path: str, place: Iterable[str | int]) -> bool:
     return is_reached(rests)
 
 
+def is_bare_name(path: str) -> bool:
+    """Return whether a path is a name, for those who let names match at any depth."""
+    return "." not in path and bool(path.strip("*"))
+
+
+def names_or_leads_to(path: str, place: tuple[str | int, ...]) -> bool:
+    """Return whether a path is the last key of a place, or leads there."""
+    return path == place[-1] or leads_to(path, place)
+
+
 def _rests_after(parts: tuple[str, ...], key: str | int) -> Iterator[tuple[str, ...]]:
     for at, part in enumerate(parts):
         if part != _ANY_LEVELS:

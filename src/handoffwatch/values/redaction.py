@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from handoffwatch.values.json_text import kind_of
 from handoffwatch.values.names import folded
-from handoffwatch.values.paths import Rests, is_path, rests_of
+from handoffwatch.values.paths import Rests, is_bare_name, is_path, rests_of
 from handoffwatch.values.redacted_copy import RedactedCopy
 from handoffwatch.values.secret_names import is_secret_name
 
@@ -50,7 +50,7 @@ class Redaction:
         for limit in ("text_characters_max", "values_max"):
             if getattr(self, limit) < 1:
                 raise ValueError(f"redaction: {limit}: must be at least 1, got {getattr(self, limit)}")
-        bare = {path for path in paths if "." not in path and path.strip("*")}
+        bare = {path for path in paths if is_bare_name(path)}
         object.__setattr__(self, "paths", paths)
         object.__setattr__(self, "names", names)
         object.__setattr__(self, "_rests", rests_of(path for path in paths if path not in bare))

@@ -109,7 +109,9 @@ class SchemaExamples:
             return list(self._items(node, path, opened, fill=fill))
         if kind in ("integer", "number"):
             return _number(node, path, whole=kind == "integer")
-        return {"boolean": False, "null": None}.get(kind) if kind in ("boolean", "null") else _text(node, path)
+        if kind == "boolean":
+            return False
+        return None if kind == "null" else _text(node, path)
 
     def _resolved(self, schema: object, path: Path, opened: frozenset[str]) -> tuple[dict[str, Any], frozenset[str]]:
         """Return a schema with the schemas that it refers to or joins laid into it."""
@@ -202,12 +204,8 @@ def _laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, 
     if "properties" in below and "properties" in above:
         both["properties"] = {**below["properties"], **above["properties"]}
     if "required" in below or "required" in above:
-        both["required"] = _joined(below, above.get("required", ()))
+        both["required"] = list(dict.fromkeys([*below.get("required", ()), *above.get("required", ())]))
     return both
-
-
-def _joined(node: Mapping[str, Any], names: Collection[str]) -> list[str]:
-    return list(dict.fromkeys([*node.get("required", ()), *names]))
 
 
 def _count(value: object, path: Path) -> int:
