@@ -14,8 +14,9 @@ from handoffwatch.handoffs.context import HandoffContext
 from handoffwatch.handoffs.contract import LooseContract
 from handoffwatch.handoffs.options import Options
 from handoffwatch.handoffs.own_rules import FINDINGS_MAX, own_reason, rule_of_function
-from handoffwatch.handoffs.structure import finding, kind_of
+from handoffwatch.handoffs.structure import finding
 from handoffwatch.reasons import Reason
+from handoffwatch.values.json_text import kind_of
 from handoffwatch.values.paths import dotted
 
 _EMPTY: Final = frozenset({"minLength", "minItems", "minProperties"})

@@ -12,9 +12,9 @@ from typing import Any, Final, Protocol, TypeVar
 from handoffwatch.decision import Finding
 from handoffwatch.errors import RegistrationError
 from handoffwatch.handoffs.context import HandoffContext
-from handoffwatch.handoffs.structure import finding, kind_of
+from handoffwatch.handoffs.structure import finding
 from handoffwatch.reasons import REASONS, Reason
-from handoffwatch.values.json_text import decode, encode
+from handoffwatch.values.json_text import decode, encode, kind_of
 from handoffwatch.values.paths import dotted
 from handoffwatch.vocabulary import Reaction, Severity
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from handoffwatch.decision import Finding
-from handoffwatch.handoffs.structure import finding, findings_of_faults, kind_of
+from handoffwatch.handoffs.structure import finding, findings_of_faults, kind_in_words
 from handoffwatch.handoffs.truncation import is_cut_off, judge_truncation
 from handoffwatch.values.json_text import (
     Shape,
@@ -40,7 +40,7 @@ def read_handoff(raw: object, findings: list[Finding], *, bytes_max: int) -> tup
     if isinstance(value, dict):
         return value, text
     if not findings:
-        findings.append(finding("type_mismatch", "$", f"the handoff must be an object, and is {kind_of(value)}"))
+        findings.append(finding("type_mismatch", "$", f"the handoff must be an object, and is {kind_in_words(value)}"))
     return {}, b""
 
 

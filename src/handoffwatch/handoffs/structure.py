@@ -9,7 +9,7 @@ from pydantic_core import ErrorDetails, ValidationError
 
 from handoffwatch.decision import Finding
 from handoffwatch.reasons import REASONS
-from handoffwatch.values.json_text import DEPTH_MAX, KINDS_IN_WORDS, PLAIN_TYPES, Fault
+from handoffwatch.values.json_text import DEPTH_MAX, KINDS_IN_WORDS, PLAIN_TYPES, Fault, kind_of
 from handoffwatch.values.paths import PATH_CHARACTERS_MAX, dotted
 from handoffwatch.vocabulary import Reaction, Severity
 
@@ -54,9 +54,9 @@ def finding(code: str, path: str, sentence: str) -> Finding:
     return Finding(code, path, sentence, reason.reaction, reason.severity, reason.retryable)
 
 
-def kind_of(value: object) -> str:
+def kind_in_words(value: object) -> str:
     """Return what kind of JSON value this is, in words, or the name of its class; never the value."""
-    return KINDS_IN_WORDS.get(type(value)) or str(type.__dict__["__name__"].__get__(type(value)))
+    return KINDS_IN_WORDS.get(type(value)) or kind_of(value)
 
 
 def findings_of_faults(faults: Iterable[Fault]) -> list[Finding]:
@@ -138,7 +138,7 @@ def _named(kind: str, place: tuple[str | int, ...], value: object) -> tuple[str,
         return "bad_format", f" must satisfy the contract ({kind})"
     if kind in {"literal_error", "enum"}:
         return "bad_format", f" must be {expected}"
-    return "type_mismatch", f" must be {expected}, and is {kind_of(value)}"
+    return "type_mismatch", f" must be {expected}, and is {kind_in_words(value)}"
 
 
 def _path(loc: tuple[str | int, ...], raw: Mapping[str, Any], *, missing: bool) -> str:

@@ -17,9 +17,9 @@ from handoffwatch.handoffs.limits import TaskLimits, judge_limits
 from handoffwatch.handoffs.reading import PAYLOAD_BYTES_MAX, read_handoff
 from handoffwatch.handoffs.routes import Route, Routes
 from handoffwatch.handoffs.rules import judge_demands, judge_identity, skipped_rules
-from handoffwatch.handoffs.structure import errors_of, finding, kind_of
+from handoffwatch.handoffs.structure import errors_of, finding
 from handoffwatch.handoffs.truncation import judge_truncation
-from handoffwatch.values.json_text import INTEGER_MAX, PLAIN_TYPES, decode, encode, is_encodable
+from handoffwatch.values.json_text import INTEGER_MAX, PLAIN_TYPES, decode, encode, is_encodable, kind_of
 from handoffwatch.vocabulary import OTHER, Mode, Severity, Verdict
 
 _NO_ID: Final = (None, "")

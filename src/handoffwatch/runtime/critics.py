@@ -9,10 +9,10 @@ from dataclasses import replace
 from handoffwatch.clock import Clock
 from handoffwatch.events import CriticAnswered, Event, UsageReported
 from handoffwatch.handoffs.critique import Critic, CriticAnswer, CriticOutcome, CriticPolicy, CriticRequest, outcome_of
-from handoffwatch.handoffs.structure import kind_of
+from handoffwatch.handoffs.structure import kind_in_words
 from handoffwatch.runtime.drivers import LIMITED_MAX, Flow, Invoke, NeedsAsyncDriver
 from handoffwatch.threads import ThreadsExhausted
-from handoffwatch.values.json_text import decode, encode
+from handoffwatch.values.json_text import decode, encode, kind_of
 from handoffwatch.vocabulary import CheckPurpose, CriticResult, RiskSignal
 
 
@@ -91,7 +91,7 @@ def _asked(critic: Critic, policy: CriticPolicy, request: CriticRequest, clock: 
     try:
         copied = replace(request, handoff=decode(encode(request.handoff)))
         answer = yield Invoke(critic, (copied,), limit_s=policy.time_s_max)
-        note = "" if type(answer) is CriticAnswer else f"the answer is {kind_of(answer)} and no CriticAnswer"
+        note = "" if type(answer) is CriticAnswer else f"the answer is {kind_in_words(answer)} and no CriticAnswer"
     except ThreadsExhausted:
         return CriticOutcome(CriticResult.SKIPPED, note=f"{LIMITED_MAX} critics run or hang")
     except NeedsAsyncDriver:

@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from handoffwatch.decision import Finding
-from handoffwatch.handoffs.structure import finding, findings_of_faults, kind_of
+from handoffwatch.handoffs.structure import finding, findings_of_faults, kind_in_words
 from handoffwatch.reasons import REASONS
 from handoffwatch.values.json_text import Fault
 from handoffwatch.vocabulary import Reaction, Severity
@@ -29,9 +29,9 @@ def test_finding_follows_the_vocabulary_when_a_code_is_named(code: str) -> None:
      (None, "null"), (b"x", "bytes"), (range(0), "range")],
     ids=repr,
 )  # fmt: skip
-def test_kind_of_says_what_a_value_is_when_it_is_not_to_be_quoted(value: object, kind: str) -> None:
+def test_kind_in_words_says_what_a_value_is_when_it_is_not_to_be_quoted(value: object, kind: str) -> None:
     """The kind in words, never the value."""
-    assert kind_of(value) == kind
+    assert kind_in_words(value) == kind
 
 
 def test_findings_of_faults_names_place_and_kind_when_values_have_no_json_form() -> None:
