@@ -71,7 +71,8 @@ class HandoffInspected(NamedTuple):
     """One attempt of a handoff was judged.
 
     `detection_s` is the time from producing it to naming what is wrong; None when nothing is, or nobody said when.
-    `digests` are keyed, of the state as it left and as it arrived; empty when it crossed no boundary.
+    `digests` are keyed, of the state as it left and as it arrived; empty when it crossed no boundary. `traceparent` is
+    that of the span in another process from which it came; empty when it came from none.
     """
 
     workflow: str
@@ -86,10 +87,15 @@ class HandoffInspected(NamedTuple):
     overhead_s: float
     detection_s: float | None = None
     digests: tuple[str, str] = ("", "")
+    traceparent: str = ""
 
 
 class HandoffCompared(NamedTuple):
-    """A state crossed a boundary and was compared. `diverged` are the policy's patterns that broke, `paths` where."""
+    """A state crossed a boundary and was compared. `diverged` are the policy's patterns that broke, `paths` where.
+
+    `lost` is the decision about a handoff that was let through before and stopped here; None elsewhere. `digests` are
+    then those of both sides, keyed.
+    """
 
     run_id: str
     route: str
@@ -97,6 +103,8 @@ class HandoffCompared(NamedTuple):
     attempt: int
     diverged: tuple[str, ...]
     paths: tuple[str, ...]
+    lost: Decision | None = None
+    digests: tuple[str, str] = ("", "")
 
 
 class HandoffEnded(NamedTuple):

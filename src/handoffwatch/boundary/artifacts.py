@@ -10,9 +10,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
+from handoffwatch.boundary.comparison import Comparison, Found
 from handoffwatch.boundary.findings import finding_of
 from handoffwatch.boundary.policy import BoundaryPolicy
-from handoffwatch.decision import Finding
 from handoffwatch.values.json_text import kind_of
 from handoffwatch.values.paths import places
 
@@ -53,7 +53,7 @@ class _Declared(NamedTuple):
 
 def check_artifacts(
     state: object, policy: BoundaryPolicy, *, open: OpenArtifact, bytes_max: int = ARTIFACT_BYTES_MAX
-) -> tuple[Finding, ...]:
+) -> Comparison:
     """Return where an artefact that a state names is not on this side as it is named; nothing is raised.
 
     An entry is `{id, revision, size, sha256}`; id and sha256 (hexadecimal, small letters) must be there. What is read
@@ -66,23 +66,25 @@ def check_artifacts(
         open: Opens an artefact of this side.
         bytes_max: The most bytes of one artefact; at least 1.
     """
-    found: list[Finding] = []
-    entries = (entry for path in policy.artifacts for entry in _entries(state, path))
-    for index, (place, entry) in enumerate(entries):
+    return Comparison.of(_found(state, policy, open, bytes_max))
+
+
+def _found(state: object, policy: BoundaryPolicy, open: OpenArtifact, bytes_max: int) -> Found:
+    named = ((path, *entry) for path in policy.artifacts for entry in _entries(state, path))
+    for index, (pattern, place, entry) in enumerate(named):
         shown = policy.shown(place)
         if index == ARTIFACTS_MAX:
-            found.append(finding_of("artifact_changed", shown, f"{shown} must be one of at most {ARTIFACTS_MAX}"))
+            yield finding_of("artifact_changed", shown, f"{shown} must be one of at most {ARTIFACTS_MAX}"), pattern
             break
         try:
             wrong = _wrong(entry, open, bytes_max)
         except Exception as error:  # noqa: BLE001 - a store that raises proves nothing: it fails closed
             sentence = f"{shown}: opening or reading it raised {kind_of(error)}, so nothing was proven"
-            found.append(finding_of("check_failed", shown, sentence))
+            yield finding_of("check_failed", shown, sentence), pattern
         else:
             if wrong is not None:
                 path = f"{shown}.{wrong[0]}" if wrong[0] else shown
-                found.append(finding_of("artifact_changed", path, f"{path} {wrong[1]}"))
-    return tuple(found)
+                yield finding_of("artifact_changed", path, f"{path} {wrong[1]}"), pattern
 
 
 def _entries(state: object, path: str) -> Iterator[tuple[tuple[str | int, ...], object]]:

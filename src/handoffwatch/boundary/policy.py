@@ -133,7 +133,7 @@ class BoundaryPolicy:
     @property
     def patterns(self) -> tuple[str, ...]:
         """The patterns that a divergence can break, each once; `**` is everything that no other names."""
-        return (*self.exact.patterns, *self.transforms, REST)
+        return tuple(dict.fromkeys((*self.exact.patterns, *self.transforms, *self.artifacts, REST)))
 
 
 _PATH_FIELDS: Final = (

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from handoffwatch.boundary.policy import BoundaryPolicy
 from handoffwatch.boundary.snapshot_files import FileFacts, OpenFolder, edited, is_temporary, opened
-from handoffwatch.boundary.snapshot_names import SnapshotName, name_of_file, snapshot_name
+from handoffwatch.boundary.snapshot_names import ATTEMPT_MAX, SnapshotName, name_of_file, snapshot_name
 from handoffwatch.boundary.snapshot_text import snapshot_text
 from handoffwatch.clock import Clock
 from handoffwatch.errors import SnapshotUnavailable
@@ -162,6 +162,7 @@ class Snapshots:
         handoff_id: str,
         attempt: int,
         route: str,
+        is_new: bool = False,
     ) -> SnapshotMeta:
         """Write a state and its side file, in the place of a snapshot of the same name; return the side file.
 
@@ -173,6 +174,8 @@ class Snapshots:
             handoff_id: The handoff; any text.
             attempt: 1-based number of the try.
             route: `source->target`.
+            is_new: Whether a snapshot that is there stays: a handoff that is sent again gets the next number under
+                which none of this stage lies. The side file says which.
 
         Raises:
             SnapshotUnavailable: Nothing was written: the disk is full, the folder is not writable or a symbolic link,
@@ -202,30 +205,14 @@ class Snapshots:
             written_unix_s=self._clock.wall_s(),
             product_version=_product_version(),
         )
-        meta = meta.model_copy(update={"meta_sha256": meta.own_sha256})
-        self._store(name, text.json, meta)
-        return meta
-
-    def _store(self, name: SnapshotName, state: bytes, meta: SnapshotMeta) -> None:
-        """Put both files in place; in between there is no side file, so that no reader takes the two for one."""
-        side = orjson.dumps(meta.model_dump(mode="json"), option=orjson.OPT_INDENT_2)
-        at_s = meta.written_unix_s
-        with (
-            opened(self._folder, clock=self._clock, is_made=True) as folder,
-            folder.temporary(state, written_unix_s=at_s) as state_file,
-            folder.temporary(side, written_unix_s=at_s) as side_file,
-        ):
-            with folder.locked():
-                folder.refuse_other_than_files(name.state_file, name.meta_file)
-                folder.remove(name.meta_file)
-                try:
-                    folder.rename(state_file, name.state_file)
-                    folder.rename(side_file, name.meta_file)
-                except BaseException:
-                    folder.remove(name.meta_file)
-                    folder.remove(name.state_file)
-                    raise
+        with opened(self._folder, clock=self._clock, is_made=True) as folder:
+            with folder.temporary(text.json, written_unix_s=meta.written_unix_s) as state_file, folder.locked():
+                name = _free(folder, name) if is_new else name
+                meta = meta.model_copy(update={"file": name.state_file, "attempt": name.attempt})
+                meta = meta.model_copy(update={"meta_sha256": meta.own_sha256})
+                _put(folder, name, state_file, meta)
             folder.sync()
+        return meta
 
     def read_snapshot(self, handoff_id: str, stage: SnapshotStage, attempt: int = 1) -> StoredSnapshot:
         """Return a snapshot as plain JSON data; no object is ever built from it.
@@ -302,6 +289,49 @@ class Snapshots:
                 return entries[:index]
             bytes_left -= entry.size_bytes
         return entries
+
+
+def _put(folder: OpenFolder, name: SnapshotName, state_file: str, meta: SnapshotMeta) -> None:
+    """Put both files in place; in between there is no side file, so that no reader takes the two for one."""
+    side = orjson.dumps(meta.model_dump(mode="json"), option=orjson.OPT_INDENT_2)
+    with folder.temporary(side, written_unix_s=meta.written_unix_s) as side_file:
+        folder.refuse_other_than_files(name.state_file, name.meta_file)
+        folder.remove(name.meta_file)
+        try:
+            folder.rename(state_file, name.state_file)
+            folder.rename(side_file, name.meta_file)
+        except BaseException:
+            folder.remove(name.meta_file)
+            folder.remove(name.state_file)
+            raise
+
+
+def _free(folder: OpenFolder, name: SnapshotName) -> SnapshotName:
+    """Return a name with the first number from its own on under which nothing lies.
+
+    It is looked for in steps that double, so a number may be left out where snapshots between were removed.
+
+    Raises:
+        SnapshotUnavailable: No number is left.
+    """
+    taken, step = name.attempt - 1, 1
+    while step:
+        tried = taken + step
+        is_taken = tried <= ATTEMPT_MAX and _is_there(folder, name._replace(attempt=tried))
+        if is_taken:
+            taken, step = tried, step * 2
+        else:
+            step //= 2
+    if taken == ATTEMPT_MAX:
+        raise SnapshotUnavailable(
+            "snapshots: attempt: must be a number that is free, got an id that has used up all",
+            hint="give each handoff an id of its own",
+        )
+    return name._replace(attempt=taken + 1)
+
+
+def _is_there(folder: OpenFolder, name: SnapshotName) -> bool:
+    return any(folder.facts_of(file) is not None for file in (name.state_file, name.meta_file))
 
 
 class _Survey(NamedTuple):

@@ -54,6 +54,9 @@ class HandoffSettings(SettingsModel):
     lease_s: Number = Field(
         900.0, gt=0, le=86_400, description="How long a durable route takes a handoff for one that is in progress."
     )
+    seal_s: Number = Field(
+        3_600.0, gt=0, le=31_536_000, description="How long another process may take a sealed handoff."
+    )
     evidence_bytes_max: int = Field(
         262_144, ge=4_096, le=16_777_216, description="The largest evidence of one handoff, as JSON text."
     )

@@ -571,12 +571,13 @@ RAISED_BY_FLOWS: Final[dict[str, str]] = {
     "What may differ belongs into `ignore_paths`.",
     "capture_failed": "Raised by the boundary when it cannot tell whether a state survived: export or import raises, "
     "or the snapshot of a side cannot be written.",
-    "artifact_changed": "Raised by `check_artifacts` of `handoffwatch.boundary.artifacts`, which reads each artefact "
-    "that a path of `artifacts` names and compares revision, size and SHA-256.",
-    "seal_missing": "Raised by `open_seal` of `handoffwatch.boundary.seals` when a seal is required and none came.",
-    "seal_invalid": "Raised by `open_seal` of `handoffwatch.boundary.seals` when a seal is forged, cut, expired, used "
-    "before, made with a key that is not known here, or for a state under another policy.",
-    "migration_failed": "Raised by `Migrations.migrate` of `handoffwatch.boundary.migrations` when no registered step "
-    "leads to the version, a step raises or changes its input, or a declared field is not kept.",
+    "artifact_changed": "Raised on the far side of a boundary: each artefact that a path of `artifacts` names is "
+    "opened with the route's `open_artifact`, and its revision, size and SHA-256 are compared.",
+    "seal_missing": "Raised by `transfer(seal=None)` and `submit(seal=None)`: a handoff from another process came "
+    "alone.",
+    "seal_invalid": "Raised by `transfer(seal=…)` and `submit(seal=…)` when a seal is forged, cut, expired, that of "
+    "another handoff, made with a key that is not known here, or for a state under another policy.",
+    "migration_failed": "Raised where a route has `migrations`, when no registered step leads to the version of the "
+    "policy, a step raises or changes its input, or a declared field is not kept.",
 }
 """What raises the codes that no look at one handoff can give."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry import trace
-from opentelemetry.trace import Span, SpanContext, Status, StatusCode
+from opentelemetry.trace import Link, Span, SpanContext, Status, StatusCode
 from prometheus_client import CollectorRegistry
 
 from handoffwatch import catalogue as c
@@ -20,6 +20,7 @@ from handoffwatch.recording.book import Book
 from handoffwatch.recording.logs import log, log_unknown
 from handoffwatch.recording.samples import FED, FEEDERS
 from handoffwatch.recording.spans import ATTRIBUTES, CHECKS, SEMCONV, Attributes, clean, error_type, is_worth_a_span
+from handoffwatch.recording.traceparent import context_of
 from handoffwatch.vocabulary import (
     BypassCause,
     Check,
@@ -134,14 +135,17 @@ class Recorder:
         """
         sampled: SpanContext | None = None
         try:
-            check = CHECKS.get(type(event))
-            if check is not None and (within is None or within.may_be_kept or is_worth_a_span(event)):
-                name, attributes, duration_s, links = check(event)
+            of_event = CHECKS.get(type(event))
+            is_wanted = within is None or within.may_be_kept or is_worth_a_span(event)
+            check = of_event(event) if of_event is not None and is_wanted else None
+            if check is not None:
+                name, attributes, duration_s, links, elsewhere = check
                 end_ns = self._now_ns()
                 start_ns = end_ns - int(duration_s * 1e9)
-                span = self._tracer.start_span(
-                    name, _parent(within), attributes=attributes, links=links, start_time=start_ns
-                )
+                parent = _parent(within)
+                if elsewhere:
+                    parent, links = context_of(elsewhere), _links_to(within)
+                span = self._tracer.start_span(name, parent, attributes=attributes, links=links, start_time=start_ns)
                 if span.is_recording():
                     sampled = self._sampled(span)
                     span.end(end_ns)
@@ -244,6 +248,12 @@ class Recorder:
 
     def _spans_dropped(self, cause: DropCause, spans: int) -> None:
         self._book.add(c.TELEMETRY_DROPPED, (Signal.SPANS, cause), spans)
+
+
+def _links_to(within: Scope | None) -> Sequence[Link] | None:
+    """Return the link to the run in which a check was made whose parent is in another process."""
+    address = None if within is None else within.span.get_span_context()
+    return (Link(address),) if address is not None and address.is_valid else None
 
 
 def _parent(within: Scope | None) -> Context | None:

@@ -12,8 +12,9 @@ from typing import Any, Final
 from opentelemetry.trace import Link
 
 from handoffwatch import events as e
+from handoffwatch.decision import Decision
 from handoffwatch.recording.traceparent import links_to
-from handoffwatch.vocabulary import ToolOutcome, Verdict, VerificationResult
+from handoffwatch.vocabulary import Action, ToolOutcome, Verdict, VerificationResult
 
 SEMCONV: Final = "gen-ai-dev/1106985"
 """The revision of the GenAI conventions that the standard names below were taken from."""
@@ -60,28 +61,15 @@ def handoff_attributes(event: e.HandoffInspected) -> Attributes:
         "handoffwatch.handoff.target": clean(event.target),
         "handoffwatch.handoff.target_type": "agent",
         "handoffwatch.handoff.task_id": clean(event.task_id),
-        "handoffwatch.handoff.schema_version": decision.schema_version,
         "handoffwatch.handoff.attempt": decision.attempt,
-        "handoffwatch.handoff.allowed": decision.allowed,
-        "handoffwatch.handoff.verdict": decision.verdict,
-        "handoffwatch.handoff.severity": decision.severity,
-        "handoffwatch.handoff.retryable": decision.retryable,
-        "handoffwatch.handoff.mode": decision.mode,
         "handoffwatch.handoff.action": event.action,
         "handoffwatch.handoff.overhead": event.overhead_s,
     }
+    _add_found(attributes, decision, event.digests)
     if decision.verdict is Verdict.BLOCKED:
         attributes[KEEP] = True
     if event.detection_s is not None:
         attributes["handoffwatch.handoff.detection"] = max(0.0, event.detection_s)
-    if event.digests[0]:
-        attributes["handoffwatch.handoff.digest_before"], attributes["handoffwatch.handoff.digest_after"] = (
-            event.digests
-        )
-    if decision.findings:
-        attributes["handoffwatch.handoff.reasons"] = tuple(decision.reasons)
-        attributes["handoffwatch.handoff.paths"] = tuple(decision.paths[:20])
-        attributes["handoffwatch.handoff.stage"] = decision.findings[0].stage
     return attributes
 
 
@@ -138,27 +126,73 @@ ATTRIBUTES: Final[dict[type, Callable[[Any], Attributes]]] = {
 """By the class of the event that closes a scope: what it adds to the open span."""
 
 
+def lost_attributes(event: e.HandoffCompared, decision: Decision) -> Attributes:
+    """Return the attributes of a handoff that was let through and did not survive its way."""
+    source, _, target = event.route.partition("->")
+    attributes: dict[str, Attribute] = {
+        OPERATION_NAME: HANDOFF,
+        AGENT_NAME: clean(source),
+        RUN_ID: clean(event.run_id),
+        "handoffwatch.handoff.id": clean(event.handoff_id),
+        "handoffwatch.handoff.route": decision.route,
+        "handoffwatch.handoff.source": clean(source),
+        "handoffwatch.handoff.target": clean(target),
+        "handoffwatch.handoff.target_type": "agent",
+        "handoffwatch.handoff.attempt": event.attempt,
+        "handoffwatch.handoff.action": Action.STOP,
+        KEEP: True,
+    }
+    _add_found(attributes, decision, event.digests)
+    return attributes
+
+
+def _add_found(attributes: dict[str, Attribute], decision: Decision, digests: tuple[str, str]) -> None:
+    """Add what a decision says, and the digests of a state that crossed a boundary."""
+    attributes["handoffwatch.handoff.schema_version"] = decision.schema_version
+    attributes["handoffwatch.handoff.allowed"] = decision.allowed
+    attributes["handoffwatch.handoff.verdict"] = decision.verdict
+    attributes["handoffwatch.handoff.severity"] = decision.severity
+    attributes["handoffwatch.handoff.retryable"] = decision.retryable
+    attributes["handoffwatch.handoff.mode"] = decision.mode
+    if digests[0]:
+        attributes["handoffwatch.handoff.digest_before"], attributes["handoffwatch.handoff.digest_after"] = digests
+    if decision.findings:
+        attributes["handoffwatch.handoff.reasons"] = tuple(decision.reasons)
+        attributes["handoffwatch.handoff.paths"] = tuple(decision.paths[:20])
+        attributes["handoffwatch.handoff.stage"] = decision.findings[0].stage
+
+
 def _handoff_check(event: e.HandoffInspected) -> Check:
-    return f"{HANDOFF} {clean(event.target)}", handoff_attributes(event), event.overhead_s, None
+    name = f"{HANDOFF} {clean(event.target)}"
+    return name, handoff_attributes(event), event.overhead_s, None, event.traceparent
+
+
+def _lost_check(event: e.HandoffCompared) -> Check | None:
+    if event.lost is None:
+        return None  # the span of its attempt, which is written when that is concluded, tells it
+    name = f"{HANDOFF} {clean(event.route.partition('->')[2])}"
+    return name, lost_attributes(event, event.lost), 0.0, None, ""
 
 
 def _verification_check(event: e.EffectVerified) -> Check:
     name = f"{VERIFY_EFFECT} {event.operation}"
-    return name, verification_attributes(event), event.duration_s, links_to(event.traceparent)
+    return name, verification_attributes(event), event.duration_s, links_to(event.traceparent), ""
 
 
-Check = tuple[str, Attributes, float, Sequence[Link] | None]
-"""The span of a check: its name, its attributes, the seconds it took, and what it is linked to.
+Check = tuple[str, Attributes, float, Sequence[Link] | None, str]
+"""The span of a check: its name, its attributes, the seconds it took, what it is linked to, and the `traceparent` of
+its parent in another process, empty when it has none there.
 
 A check starts nothing of its own, so its span is written when it has ended. All attributes are there when the span
 starts: a head sampler can keep the bad ones.
 """
 
-CHECKS: Final[dict[type, Callable[[Any], Check]]] = {
+CHECKS: Final[dict[type, Callable[[Any], Check | None]]] = {
     e.HandoffInspected: _handoff_check,
+    e.HandoffCompared: _lost_check,
     e.EffectVerified: _verification_check,
 }
-"""By the event's class: the span of a check."""
+"""By the event's class: the span of a check; None when the fact has none of its own."""
 
 
 def is_worth_a_span(event: object) -> bool:

@@ -21,8 +21,12 @@ def traceparent_of(span: Span) -> str:
     return carrier.get(_HEADER, "")
 
 
+def context_of(traceparent: str) -> Context:
+    """Return the context in which the span that a `traceparent` names is the current one; an empty one for none."""
+    return _PROPAGATOR.extract({_HEADER: traceparent}, Context())
+
+
 def links_to(traceparent: str) -> Sequence[Link] | None:
     """Return the link to the span that a `traceparent` names; None when it names none."""
-    context = _PROPAGATOR.extract({_HEADER: traceparent}, Context())
-    named = trace.get_current_span(context).get_span_context()
+    named = trace.get_current_span(context_of(traceparent)).get_span_context()
     return (Link(named),) if named.is_valid else None

@@ -32,6 +32,7 @@ class Attempt:
         kept: What evidence keeps of it beside the decision; None is nothing.
         is_admitted: Whether the ledger has let it in.
         digests: Of the state as it left and as it arrived, keyed; empty when it crossed no boundary.
+        traceparent: Of the span in another process that it came from; empty when it came from none.
     """
 
     __slots__ = (
@@ -46,6 +47,7 @@ class Attempt:
         "raw",
         "route",
         "started_s",
+        "traceparent",
     )
 
     def __init__(
@@ -62,6 +64,7 @@ class Attempt:
         self.kept: Mapping[str, object] | None = None
         self.is_admitted = False
         self.digests = ("", "")
+        self.traceparent = ""
 
     def add(self, findings: Sequence[Finding]) -> None:
         """Take note of more findings."""
@@ -104,12 +107,34 @@ class Carriers:
     import_: Callable[[Any], Any]
 
 
-def carriers_of(export: Callable[[Any], Any] | None, import_: Callable[[Any], Any] | None) -> Carriers | None:
-    """Return the pair of functions, or None when there are none.
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """What another process sent beside the handoff.
+
+    Attributes:
+        text: The seal; None or empty when none came.
+    """
+
+    text: str | None
+
+
+Way = Carriers | Sealed | None
+"""How a handoff comes over the boundary; None crosses none."""
+
+
+def way_of(export: Callable[[Any], Any] | None, import_: Callable[[Any], Any] | None, seal: Any) -> Way:
+    """Return how a handoff comes over the boundary.
 
     Raises:
-        RegistrationError: Only one of them is given.
+        RegistrationError: Only one of the two functions is given, or a seal beside them.
     """
+    if seal is not NOT_GIVEN:
+        if export is not None or import_ is not None:
+            raise RegistrationError(
+                "transfer: seal: must be given without export and import_, got it beside them",
+                hint="seal=text in the process that receives; export and import_ where one process does both",
+            )
+        return Sealed(seal)
     if export is None and import_ is None:
         return None
     if export is None or import_ is None:

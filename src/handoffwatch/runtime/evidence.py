@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from handoffwatch.clock import Clock
 from handoffwatch.decision import Decision
@@ -46,11 +46,26 @@ _WITHOUT_CASE: Final = frozenset({"route_stopped", "duplicate_handoff"})
 """A block for these alone says nothing new: the handoff before it has the case."""
 
 
+class _Redactions(NamedTuple):
+    """What is left out of the handoffs of one route.
+
+    Attributes:
+        kept: For what is kept of them, which is bounded.
+        whole: For what is digested of them.
+        has_paths: Whether a path leads into them, not a name alone.
+    """
+
+    kept: Redaction
+    whole: Redaction
+    has_paths: bool
+
+
 class EvidenceKeeper:
     """Makes evidence for one Watch. Thread-safe.
 
     Args:
         redact: Paths and names that are left out, beside the known ones.
+        redact_of: Gives those that are left out on a route beside these; an empty name is every route not registered.
         bytes_max: The largest record, as JSON text.
         payload_bytes_max: The largest handoff that is judged, as JSON text.
         keep_sample: The share of good handoffs that a sampling route keeps.
@@ -62,18 +77,18 @@ class EvidenceKeeper:
         self,
         redact: Collection[str],
         *,
+        redact_of: Callable[[str], Collection[str]],
         bytes_max: int,
         payload_bytes_max: int,
         keep_sample: float,
         review_sample: float,
         clock: Clock,
     ) -> None:
-        self._redaction = Redaction(redact, text_characters_max=bytes_max, values_max=bytes_max // _VALUE_BYTES_MIN)
-        self._has_paths = any("." in path for path in self._redaction.paths)
-        self._whole = Redaction(
-            redact, text_characters_max=payload_bytes_max, values_max=payload_bytes_max // _VALUE_BYTES_MIN
-        )
+        self._redact = tuple(redact)
+        self._redact_of = redact_of
+        self._by_route: dict[str, _Redactions] = {}
         self._bytes_max = bytes_max
+        self._payload_bytes_max = payload_bytes_max
         self._keep_sample = keep_sample
         self._review_sample = review_sample
         self._clock = clock
@@ -89,10 +104,10 @@ class EvidenceKeeper:
             crossing.kept_since_s = self._clock.monotonic_s()
         kept = {
             "attempt": decision.attempt,
-            "sent": self._copy_sent(sent),
+            "sent": self._copy_sent(sent, crossing),
             "decision": _written(decision),
         }
-        crossing.tried = (*crossing.tried, {**kept, **self.copy(extra)})
+        crossing.tried = (*crossing.tried, {**kept, **self.copy(extra, crossing)})
 
     def subject(self, crossing: Crossing, handed: object) -> str:
         """Return what a handoff is known by when a person is asked about it, in every process.
@@ -104,15 +119,15 @@ class EvidenceKeeper:
             crossing: The handoff.
             handed: What its receiver would get.
         """
-        said = self.content(handed)
+        said = self.content(handed, crossing)
         if isinstance(said, dict):
             said = {name: value for name, value in said.items() if name not in _OF_ONE_ATTEMPT}
         parts = [crossing.task, crossing.route, crossing.sent_id, said]
         return hashlib.blake2b(canonical(parts), digest_size=16).hexdigest()
 
-    def content(self, handed: object) -> Any:
+    def content(self, handed: object, crossing: Crossing) -> Any:
         """Return what may be digested of a handoff: all but its secrets."""
-        return _copied(self._whole, handed)
+        return _copied(self._redactions(crossing).whole, handed)
 
     def of_handoff(
         self,
@@ -170,7 +185,7 @@ class EvidenceKeeper:
         if was_held:
             facts["approval"] = "approval_required" in last["reasons"]
         stopped = outcome in (HandoffOutcome.STOPPED, HandoffOutcome.DIVERTED)
-        record = {"attempts": list(crossing.tried), "delivered": self.copy(delivered)}
+        record = {"attempts": list(crossing.tried), "delivered": self.copy(delivered, crossing)}
         return Evidence(
             kind=kind,
             subject=(was_held and (subject or crossing.subject)) or uuid.uuid4().hex,
@@ -204,7 +219,7 @@ class EvidenceKeeper:
             schema_version="",
             mode=run.workflow.guard,
             facts={"check": "guard", "reasons": [reason], "paths": ["answer"], "trace_id": run.trace_id()},
-            record=self._fitting({"answer": self._redaction.redacted_text(text)}),
+            record=self._fitting({"answer": self._redactions(None).kept.redacted_text(text)}),
             is_open=False,
             selection=self._drawn(Criticality.ROUTINE),
             violation=ViolationKind.GUARD,
@@ -222,15 +237,28 @@ class EvidenceKeeper:
             return ReviewSelection.RANDOM
         return ReviewSelection.FORCED if criticality is Criticality.CRITICAL else None
 
-    def copy(self, value: object) -> Any:
-        """Return what may be kept of a value."""
-        return _copied(self._redaction, value)
+    def copy(self, value: object, crossing: Crossing | None = None) -> Any:
+        """Return what may be kept of a value, as the route of a handoff has it."""
+        return _copied(self._redactions(crossing).kept, value)
 
-    def _copy_sent(self, sent: object) -> Any:
+    def _redactions(self, crossing: Crossing | None) -> _Redactions:
+        route = "" if crossing is None or crossing.registered is None else crossing.registered.name
+        known = self._by_route.get(route)
+        if known is None:
+            paths = (*self._redact, *self._redact_of(route))
+            known = self._by_route[route] = _Redactions(
+                _bounded(paths, self._bytes_max),
+                _bounded(paths, self._payload_bytes_max),
+                any("." in path for path in paths),
+            )
+        return known
+
+    def _copy_sent(self, sent: object, crossing: Crossing) -> Any:
         """Return the copy of a handoff as it came; a mark for a text into which paths may lead and cannot."""
-        if self._has_paths and isinstance(sent, str | bytes | bytearray) and not self._is_json(sent):
+        has_paths = self._redactions(crossing).has_paths
+        if has_paths and isinstance(sent, str | bytes | bytearray) and not self._is_json(sent):
             return NO_JSON
-        return self.copy(sent)
+        return self.copy(sent, crossing)
 
     def _is_json(self, text: str | bytes | bytearray) -> bool:
         """Return whether redaction reads a text as JSON."""
@@ -238,7 +266,7 @@ class EvidenceKeeper:
             decode(text if isinstance(text, str) else bytes(text))
         except ValueError:
             return False
-        return len(text) <= self._redaction.text_characters_max
+        return len(text) <= self._bytes_max
 
     def _fitting(self, record: dict[str, Any]) -> dict[str, Any]:
         """Return a record that is small enough, in which what is left out is named as left out.
@@ -261,6 +289,10 @@ class EvidenceKeeper:
         while over > 0 and len(attempts) > 1:
             over -= _size(attempts.pop(0))
         return fitting
+
+
+def _bounded(paths: Iterable[str], bytes_max: int) -> Redaction:
+    return Redaction(paths, text_characters_max=bytes_max, values_max=bytes_max // _VALUE_BYTES_MIN)
 
 
 def _copied(redaction: Redaction, value: object) -> Any:

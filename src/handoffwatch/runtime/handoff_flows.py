@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from handoffwatch.errors import HandoffBlocked, HandoffDivergence, HandoffHeld, LedgerUnavailable
 from handoffwatch.handoffs.critique import CriticRequest
 from handoffwatch.handoffs.risks import risks_of
-from handoffwatch.runtime.attempts import Attempt, Carriers
+from handoffwatch.runtime.attempts import NOT_GIVEN, Attempt, Carriers, Way
 from handoffwatch.runtime.critics import criticise
 from handoffwatch.runtime.drivers import Flow, Invoke, Wait, Write
 from handoffwatch.runtime.step import Step
@@ -51,10 +51,10 @@ def transfer(
     fallback: Answer | None,
     failure: Answer | None,
     key: str | None,
-    carriers: Carriers | None,
+    way: Way,
 ) -> Flow[Any]:
     """Judge, repair and deliver one handoff; returns what the receiver, or who stands in for it, returned."""
-    step = yield from submit(run, source, target, raw, key, carriers)
+    step = yield from submit(run, source, target, raw, key, way)
     while step.action is Action.REPAIR and repair is not None:
         assert step.crossing is not None
         key = step.crossing.key[2]  # an answer that names another task, or none, is an answer all the same
@@ -63,7 +63,7 @@ def transfer(
         except BaseException:
             run.abandoned(step)
             raise
-        step = yield from submit(run, source, target, raw, key, carriers)
+        step = yield from submit(run, source, target, raw, key, way)
     if step.action is Action.REPAIR:
         step = run.abandoned(step)
         if step.action is Action.HOLD:
@@ -85,26 +85,45 @@ def transfer(
 
 
 def submit(
-    run: Run, source: str, target: str, raw: object, key: str | None, carriers: Carriers | None = None
+    run: Run, source: str, target: str, raw: object, key: str | None, way: Way = None, before: object = NOT_GIVEN
 ) -> Flow[Step]:
     """Judge one attempt with all that the route asks for: its critic, the ledger's limits, a person's approval.
 
-    With carriers it is taken over the boundary first, and what arrived is judged.
+    What comes over a boundary is taken in first, and what arrived is judged.
     """
     raised: Exception | None = None
     try:
-        if carriers is None:
+        if way is None:
             attempt = run.handoffs.judge(source, target, raw, key)
-        else:
+            if before is not NOT_GIVEN:
+                run.handoffs.leave(attempt, before)
+        elif isinstance(way, Carriers):
             from handoffwatch.runtime.passages import carry
 
-            attempt, raised = yield from carry(run, source, target, raw, key, carriers)
+            attempt, raised = yield from carry(run, source, target, raw, key, way)
+        else:
+            from handoffwatch.runtime.passages import unseal
+
+            attempt = yield from unseal(run, source, target, raw, key, way)
     except Exception as error:  # noqa: BLE001 - our own fault in a check fails closed, and is counted
         return run.failed_closed(error)
     if raised is not None:
         yield from store(run)
         raise raised
     return (yield from _judged(run, attempt))
+
+
+def seal(run: Run, step: Step) -> Flow[str]:
+    """Return the seal of a handoff that leaves this process."""
+    from handoffwatch.runtime.passages import seal_up
+
+    text, decision = yield from seal_up(run, step)
+    yield from store(run)
+    if decision is not None:
+        assert step.crossing is not None
+        source, target, _ = step.crossing.key
+        raise _blocked(run, step._replace(decision=decision, diverged=step.crossing.diverged), source, target)
+    return text
 
 
 def _judged(run: Run, attempt: Attempt) -> Flow[Step]:

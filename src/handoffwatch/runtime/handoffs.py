@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from handoffwatch.decision import Decision, amended
+from handoffwatch.decision import Decision, Finding, amended
 from handoffwatch.errors import LedgerUnavailable, RegistrationError
 from handoffwatch.events import HandoffEnded, HandoffInspected, InternalErrorCaught, UsageReported
 from handoffwatch.handoffs.routes import Route
@@ -108,6 +109,7 @@ class Handoffs(Judging):
                 run.workflow.name, run.run_id, run.task_id or "", crossing.labels, source, target,
                 decision, action, repair, overhead_s, self._detection_s(attempt) if decision.findings else None,
                 attempt.digests,
+                attempt.traceparent,
             ),
             within=run.scope,
         )  # fmt: skip
@@ -121,14 +123,14 @@ class Handoffs(Judging):
         from handoffwatch.boundary.comparison import capture
 
         crossing = attempt.crossing
-        crossing.left = capture(before, self._watch.boundaries.policy_of(crossing.route)), attempt
+        crossing.left = capture(before, self._watch.boundaries.of(crossing.route).policy), attempt
 
     def arrived(self, handoff: Step | str, after: object = NOT_GIVEN) -> Step:
         """Return deliver when the handoff was let through, has not ended and has survived its way; else stop."""
         crossing = self._crossing(handoff)
         if crossing is None or not self._crossings.is_open(crossing):
             return Step(Action.STOP)
-        decision = None if crossing.has_arrived else self._lost(crossing, after)
+        decision = None if crossing.has_arrived else self._compared(crossing, after)
         if decision is not None:
             return Step(Action.STOP, "", 0.0, decision, decision.handoff_id, diverged=crossing.diverged)
         crossing.has_arrived = True
@@ -136,34 +138,57 @@ class Handoffs(Judging):
             return handoff
         return Step(Action.DELIVER, "", 0.0, None, crossing.handoff_id, crossing)
 
-    def _lost(self, crossing: Crossing, after: object) -> Decision | None:
+    def is_open(self, crossing: Crossing) -> bool:
+        """Return whether a handoff was let through and has not ended."""
+        return self._crossings.is_open(crossing)
+
+    def hand_on(self, crossing: Crossing) -> None:
+        """Let go of a handoff that goes on in another process, where it ends and is accepted."""
+        if self._crossings.take(crossing):
+            self._delivered.add(crossing.route)
+            self._tasks.leave(crossing, consumed=False, stops=False)
+            if crossing.reserved is not None:
+                self._run.unstored.add(_freed(crossing))
+
+    def lost(self, crossing: Crossing, decision: Decision, findings: Sequence[Finding], *, state: object) -> Decision:
+        """End a handoff that was let through and did not survive its way, and return the decision about it."""
+        from handoffwatch.runtime.passages import blocking, mark
+
+        decision = amended(decision, findings)
+        if not self._crossings.take(crossing):
+            return decision
+        mark(crossing, blocking(findings), decision.mode, self._watch.boundaries.of(crossing.route).policy)
+        self._evidence.note_attempt(crossing, decision, state, {})
+        self.stopped = True
+        self._end(crossing, HandoffOutcome.STOPPED, decision=decision)
+        return decision
+
+    def _compared(self, crossing: Crossing, after: object) -> Decision | None:
         """Return the decision about a handoff whose state did not survive its way, and end it; None when it goes on."""
         if crossing.left is None or after is NOT_GIVEN:
             if (crossing.left is None) != (after is NOT_GIVEN):  # one side alone cannot be compared
                 self._run.bypassed(Check.BOUNDARY, crossing.route, BypassCause.UNCHECKED)
             return None
-        from handoffwatch.boundary.comparison import capture
-        from handoffwatch.runtime.passages import Side, blocking, compared, mark
+        from handoffwatch.boundary.comparison import capture, compare
+        from handoffwatch.runtime.passages import Side, blocking, digests, record
 
-        before, attempt = crossing.left
-        decision = attempt.decision
-        policy = self._watch.boundaries.policy_of(crossing.route)
+        (before, attempt), run = crossing.left, self._run
+        decision: Decision = attempt.decision
+        policy = self._watch.boundaries.of(crossing.route).policy
+        arrived = capture(after, policy, like=before)
+        comparison = compare(before, arrived, policy)
         side = Side(crossing.route, crossing.handoff_id, crossing.attempts)
-        comparison = compared(self._run, before, capture(after, policy, like=before), policy, side)
         diverged = blocking(comparison.findings)
-        if not diverged or decision.mode is Mode.SHADOW:
-            return None
-        if policy.on_failure is OnFailure.PASS:
-            self._run.bypassed(Check.BOUNDARY, crossing.route, BypassCause.ON_FAILURE_PASS)
-            return None
-        decision = amended(decision, comparison.findings)
-        if not self._crossings.take(crossing):
-            return decision
-        mark(crossing, diverged, decision.mode, policy)
-        self._evidence.note_attempt(crossing, decision, after, {})
-        self.stopped = True
-        self._end(crossing, HandoffOutcome.STOPPED, decision=decision)
-        return decision
+        is_lost = bool(diverged) and decision.mode is not Mode.SHADOW and policy.on_failure is not OnFailure.PASS
+        lost = amended(decision, comparison.findings) if is_lost else None
+        record(run, comparison, side, lost=lost, digests=digests(run, before, arrived) if is_lost else ("", ""))
+        if is_lost:
+            return self.lost(crossing, decision, comparison.findings, state=after)
+        if policy.artifacts:
+            run.bypassed(Check.BOUNDARY, crossing.route, BypassCause.UNCHECKED)  # looking at them may wait: `transfer`
+        elif diverged and decision.mode is not Mode.SHADOW:
+            run.bypassed(Check.BOUNDARY, crossing.route, BypassCause.ON_FAILURE_PASS)
+        return None
 
     def refuse(self, handoff: Step | str, *, decision: Decision | None = None) -> None:
         """Stop a handoff that was let through and cannot go on; what a decision blocks latches its route."""

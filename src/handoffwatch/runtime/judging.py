@@ -108,7 +108,7 @@ class Judging:
         """
         if attempt.route is None or not self._routes.may_come_back(attempt.route):
             return ""
-        return content_of(_object(self._watch.evidence.content(attempt.decision.normalized_payload)))
+        return content_of(_object(self._watch.evidence.content(attempt.decision.normalized_payload, attempt.crossing)))
 
     def add_flow_findings(self, attempt: Attempt, *, approved: bool) -> None:
         """Add what the flow itself has to say: repairs are used up, a person must approve."""
@@ -135,7 +135,7 @@ class Judging:
 
     def _is_repeated(self, attempt: Attempt) -> bool:
         """Return whether a blocked answer says the same as one before it on this handoff."""
-        said = content_of(_object(self._watch.evidence.content(attempt.envelope)))
+        said = content_of(_object(self._watch.evidence.content(attempt.envelope, attempt.crossing)))
         is_repeated = said in attempt.crossing.answers
         attempt.crossing.answers |= {said}
         return is_repeated

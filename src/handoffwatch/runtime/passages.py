@@ -1,4 +1,4 @@
-"""A handoff's way over the boundary: captured, exported, imported, captured again, and compared."""
+"""A handoff's way over the boundary: captured, exported or sealed, taken in, captured again, and compared."""
 
 from __future__ import annotations
 
@@ -6,27 +6,28 @@ import hashlib
 import hmac
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from handoffwatch.boundary.comparison import Capture, Comparison, capture, compare
 from handoffwatch.boundary.findings import finding_of
-from handoffwatch.decision import Finding, reacting
-from handoffwatch.errors import SnapshotUnavailable
+from handoffwatch.boundary.policy import REST, SCHEMA_VERSION
+from handoffwatch.decision import Decision, Finding, reacting
+from handoffwatch.errors import RegistrationError, SnapshotUnavailable
 from handoffwatch.events import HandoffCompared
-from handoffwatch.runtime.attempts import Attempt, Carriers
+from handoffwatch.runtime.attempts import Attempt, Carriers, Sealed
+from handoffwatch.runtime.boundaries import Boundary
 from handoffwatch.runtime.drivers import Flow, Invoke, Write
+from handoffwatch.runtime.envelopes import read_envelope, text_of
+from handoffwatch.runtime.step import Step
 from handoffwatch.vocabulary import BypassCause, Check, Mode, OnFailure, Reaction, SnapshotStage, Stage
 
 if TYPE_CHECKING:
     from handoffwatch.boundary.policy import BoundaryPolicy
-    from handoffwatch.boundary.snapshots import Snapshots
     from handoffwatch.runtime.crossings import Crossing
     from handoffwatch.runtime.run import Run
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(NamedTuple):
     """Under which name both sides of one crossing are captured."""
 
     route: str
@@ -43,9 +44,9 @@ def carry(
         The attempt about what arrived, with what was found on the way; and what export or import raised, when the
         attempt is about what left because nothing arrived.
     """
-    side, policy, snapshots = _side(run, source, target, raw, key)
-    before = capture(raw, policy)
-    found = yield from _keep(run, before, policy, snapshots, side, SnapshotStage.BEFORE)
+    side, boundary = _side(run, source, target, raw, key)
+    before = capture(_state(run, raw), boundary.on_the_way)
+    side, found = yield from _keep(run, before, boundary, side, SnapshotStage.BEFORE, is_new=True)
     stage = Stage.SERIALIZE
     try:
         wire = yield Invoke(carriers.export, (raw,))
@@ -55,25 +56,99 @@ def carry(
         attempt = run.handoffs.judge(source, target, raw, key)
         sentence = "export and import must bring the handoff to the other side, and raised"
         attempt.add(found := [*found, finding_of("capture_failed", "$", sentence, stage=stage)])
-        mark(attempt.crossing, blocking(found), attempt.decision.mode, policy)
+        mark(attempt.crossing, blocking(found), attempt.decision.mode, boundary.policy)
         run.handoffs.refuse(run.concluded(attempt))
         return attempt, error
-    after = capture(arrived, policy, like=before)
-    found += yield from _keep(run, after, policy, snapshots, side, SnapshotStage.AFTER)
-    comparison = compared(run, before, after, policy, side)
+    except BaseException as error:
+        run.handoffs.broken_off(run.handoffs.judge(source, target, raw, key), error)
+        raise
+    after = capture(_state(run, arrived), boundary.on_the_way, like=before)
+    _, lost = yield from _keep(run, after, boundary, side, SnapshotStage.AFTER)
+    comparison = compare(before, after, boundary.on_the_way)
+    arrived, comparison = yield from _taken_in(arrived, after, comparison, boundary)
+    record(run, comparison, side)
     attempt = run.handoffs.judge(source, target, arrived, key)
     attempt.digests = digests(run, before, after)
-    _add(run, attempt, [*found, *comparison.findings], policy)
+    _add(run, attempt, [*found, *lost, *comparison.findings], boundary.policy)
     return attempt, None
 
 
-def compared(run: Run, before: Capture, after: Capture, policy: BoundaryPolicy, side: Side) -> Comparison:
-    """Return what the policy says about a crossing, and record it."""
-    comparison = compare(before, after, policy)
+def unseal(run: Run, source: str, target: str, raw: object, key: str | None, sealed: Sealed) -> Flow[Attempt]:
+    """Take in a handoff that came from another process, and return the attempt about it.
+
+    What was accepted before is found as in every handoff, by its id.
+    """
+    from handoffwatch.boundary.seals import open_seal
+
+    side, boundary = _side(run, source, target, raw, key)
+    after = capture(_state(run, raw), boundary.on_the_way)
+    keys, now_s = run.watch.boundaries.seal_keys, run.watch.clock.wall_s()
+    opened = open_seal(sealed.text, after, boundary.on_the_way, keys=keys, now_unix_s=now_s)
+    comparison = opened.comparison
+    envelope = read_envelope(raw, bytes_max=run.watch.settings.handoffs.payload_bytes_max)
+    if opened.handoff_id and opened.handoff_id != text_of(envelope, "handoff_id"):
+        sentence = "the seal must be that of this handoff, and names another id"
+        comparison = Comparison.of([(finding_of("seal_invalid", "seal", sentence, stage=Stage.DESERIALIZE), REST)])
+    side = side._replace(attempt=opened.attempt or side.attempt)
+    side, found = yield from _keep(run, after, boundary, side, SnapshotStage.AFTER, is_new=True)
+    arrived, comparison = yield from _taken_in(raw, after, comparison, boundary)
+    record(run, comparison, side)
+    attempt = run.handoffs.judge(source, target, arrived, key)
+    attempt.traceparent = opened.traceparent
+    _add(run, attempt, [*found, *comparison.findings], boundary.policy)
+    return attempt
+
+
+def seal_up(run: Run, step: Step) -> Flow[tuple[str, Decision | None]]:
+    """Return the seal of a handoff that leaves this process, which ends here; else the decision that stopped it.
+
+    Raises:
+        RegistrationError: The handoff was not let through with the state that leaves, or there is no key.
+    """
+    from handoffwatch.boundary.seals import seal
+
+    crossing, keys = step.crossing, run.watch.boundaries.seal_keys
+    if crossing is None or crossing.left is None or not run.handoffs.is_open(crossing):
+        raise RegistrationError(
+            "seal: handoff: must be one that was let through with its state, and is not",
+            hint="run.seal(run.handoff(source, target, state, before=state))",
+        )
+    if not keys:
+        raise RegistrationError("seal: key: must be registered, and none is", hint="watch.seal_keys(SealKey(…))")
+    before, attempt = crossing.left
+    boundary = run.watch.boundaries.of(crossing.route)
+    side = Side(crossing.route, crossing.handoff_id, crossing.attempts)
+    side, found = yield from _keep(run, before, boundary, side, SnapshotStage.BEFORE, is_new=True)
+    text = ""
+    if not found:
+        try:
+            text = seal(
+                before,
+                boundary.policy,
+                key=keys[0],
+                handoff_id=side.handoff_id,
+                attempt=side.attempt,
+                schema_version=str(before.schema_version or attempt.decision.schema_version),
+                traceparent=run.traceparent(),
+                expires_unix_s=run.watch.clock.wall_s() + run.watch.settings.handoffs.seal_s,
+            )
+        except ValueError as error:  # its message holds no value
+            found = [finding_of("capture_failed", "$", f"the state must be sealed: {error}", stage=Stage.SERIALIZE)]
+    if found:
+        return "", run.handoffs.lost(crossing, attempt.decision, found, state=step.sent)
+    run.handoffs.hand_on(crossing)
+    return text, None
+
+
+def record(
+    run: Run, comparison: Comparison, side: Side, *, lost: Decision | None = None, digests: tuple[str, str] = ("", "")
+) -> None:
+    """Record what the policy says about a crossing, and how it was stopped when its attempt was concluded before."""
     paths = tuple(item.path for item in blocking(comparison.findings))
-    event = HandoffCompared(run.run_id, side.route, side.handoff_id, side.attempt, comparison.diverged, paths)
+    event = HandoffCompared(
+        run.run_id, side.route, side.handoff_id, side.attempt, comparison.diverged, paths, lost, digests
+    )
     run.watch.recorder.emit(event, within=run.scope)
-    return comparison
 
 
 def blocking(findings: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -93,41 +168,77 @@ def digests(run: Run, before: Capture, after: Capture) -> tuple[str, str]:
     return _keyed(run, before), _keyed(run, after)
 
 
-def _side(
-    run: Run, source: str, target: str, raw: object, key: str | None
-) -> tuple[Side, BoundaryPolicy, Snapshots | None]:
+def _side(run: Run, source: str, target: str, raw: object, key: str | None) -> tuple[Side, Boundary]:
     handoff_id, attempt = run.handoffs.upcoming(source, target, raw, key)
     route = f"{source}->{target}"
-    return (
-        Side(route, handoff_id or uuid.uuid4().hex, attempt),
-        run.watch.boundaries.policy_of(route),
-        run.watch.boundaries.snapshots_of(route),
-    )
+    return Side(route, handoff_id or uuid.uuid4().hex, attempt), run.watch.boundaries.of(route)
+
+
+def _state(run: Run, raw: object) -> object:
+    """Return a handoff as the state that it is: JSON text of an object is that object."""
+    if isinstance(raw, str | bytes | bytearray):
+        return dict(read_envelope(raw, bytes_max=run.watch.settings.handoffs.payload_bytes_max)) or raw
+    return raw
 
 
 def _keep(
-    run: Run, side_capture: Capture, policy: BoundaryPolicy, snapshots: Snapshots | None, side: Side,
-    stage: SnapshotStage,
-) -> Flow[list[Finding]]:  # fmt: skip
-    """Write the snapshot of one side when its route keeps them; what could not be kept is a finding."""
+    run: Run, side_capture: Capture, boundary: Boundary, side: Side, stage: SnapshotStage, *, is_new: bool = False
+) -> Flow[tuple[Side, list[Finding]]]:
+    """Write the snapshot of one side when its route keeps them; what could not be kept is a finding.
+
+    Returns:
+        The side, with the number under which it was kept; and the finding.
+    """
+    boundaries = run.watch.boundaries
+    snapshots = boundaries.snapshots_of(side.route)
     if snapshots is None or side_capture.form.faults:
-        return []
-    try:
-        yield Write(
-            lambda: snapshots.write_snapshot(
-                side_capture.form,
-                policy=policy,
-                stage=stage,
-                run_id=run.run_id,
-                handoff_id=side.handoff_id,
-                attempt=side.attempt,
-                route=side.route,
-            )
+        return side, []
+
+    def write() -> int:
+        meta = snapshots.write_snapshot(
+            side_capture.form,
+            policy=boundary.policy,
+            stage=stage,
+            run_id=run.run_id,
+            handoff_id=side.handoff_id,
+            attempt=side.attempt,
+            route=side.route,
+            is_new=is_new,
         )
+        boundaries.written(side.route, meta.state_bytes)
+        return meta.attempt
+
+    try:
+        attempt = yield Write(write)
     except SnapshotUnavailable:
         where = Stage.CAPTURE_BEFORE if stage is SnapshotStage.BEFORE else Stage.CAPTURE_AFTER
-        return [finding_of("capture_failed", "$", "the snapshot of the state must be written", stage=where)]
-    return []
+        return side, [finding_of("capture_failed", "$", "the snapshot of the state must be written", stage=where)]
+    return side._replace(attempt=attempt), []
+
+
+def _taken_in(
+    arrived: object, after: Capture, comparison: Comparison, boundary: Boundary
+) -> Flow[tuple[object, Comparison]]:
+    """Bring what arrived to the schema version of the policy, and look whether its artefacts are there."""
+    policy, version = boundary.policy, after.schema_version
+    state = after.form.value if policy.artifacts and not after.form.faults else None
+    found = list(zip(comparison.findings, comparison.patterns, strict=True))
+    if boundary.migrations is not None and version is not None and str(version) != policy.schema_version:
+        migrated = boundary.migrations.migrate(arrived, str(version), policy.schema_version or "")
+        found += [(item, SCHEMA_VERSION) for item in migrated.findings]
+        if not migrated.findings:
+            arrived = state = migrated.state
+    if policy.artifacts and not blocking([item for item, _ in found]):
+        from handoffwatch.boundary.artifacts import check_artifacts
+
+        opens = boundary.open_artifact
+        if opens is None:
+            sentence = "its artefacts must be looked at on this side, and the route has nothing that opens them"
+            found.append((finding_of("check_failed", "$", sentence), policy.artifacts[0]))
+        else:
+            checked = yield Write(lambda: check_artifacts(state, policy, open=opens))
+            found += zip(checked.findings, checked.patterns, strict=True)
+    return arrived, Comparison.of(found)
 
 
 def _add(run: Run, attempt: Attempt, findings: Sequence[Finding], policy: BoundaryPolicy) -> None:

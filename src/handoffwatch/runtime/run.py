@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import Token
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
@@ -25,7 +25,7 @@ from handoffwatch.outcomes.claim import Claim
 from handoffwatch.recording.spans import INVOKE_WORKFLOW, OPERATION_NAME, RUN_ID, WORKFLOW_NAME, clean
 from handoffwatch.recording.traceparent import traceparent_of
 from handoffwatch.runtime import flows, handoff_flows
-from handoffwatch.runtime.attempts import NOT_GIVEN, Attempt, carriers_of
+from handoffwatch.runtime.attempts import NOT_GIVEN, Attempt, way_of
 from handoffwatch.runtime.call import Call
 from handoffwatch.runtime.critics import CriticBudget
 from handoffwatch.runtime.drivers import drive, drive_async
@@ -49,6 +49,9 @@ from handoffwatch.vocabulary import (
 
 if TYPE_CHECKING:
     from handoffwatch.runtime.watch import Watch
+
+NO_SEAL: Final[Any] = NOT_GIVEN
+"""Stands for a handoff that comes from this process, which needs no seal; None is one whose seal is missing."""
 
 
 class Run:
@@ -131,8 +134,25 @@ class Run:
         except Exception as error:  # noqa: BLE001 - our own fault in a check fails closed, and is counted
             return self.failed_closed(error)
 
-    def submit(self, source: str, target: str, raw: object, *, key: str | None = None) -> Step:
+    def submit(
+        self,
+        source: str,
+        target: str,
+        raw: object,
+        *,
+        key: str | None = None,
+        before: object = NOT_GIVEN,
+        seal: str | None = NO_SEAL,
+    ) -> Step:
         """Judge one attempt as `handoff` does, with what its route asks for beside: critic, durable limits, approval.
+
+        Args:
+            source: As in `handoff`.
+            target: As in `handoff`.
+            raw: As in `handoff`.
+            key: As in `handoff`.
+            before: As in `handoff`.
+            seal: As in `transfer`.
 
         Returns:
             As `handoff`. A hold has its case in `case_id`; ask `approval` what a person has decided.
@@ -140,11 +160,40 @@ class Run:
         Raises:
             LedgerUnavailable: The ledger cannot say, or a hold cannot be written, and the route needs it.
         """
-        return drive(handoff_flows.submit(self, source, target, raw, key), self._clock)
+        flow = handoff_flows.submit(self, source, target, raw, key, way_of(None, None, seal), before)
+        return drive(flow, self._clock)
 
-    async def submit_async(self, source: str, target: str, raw: object, *, key: str | None = None) -> Step:
+    async def submit_async(
+        self,
+        source: str,
+        target: str,
+        raw: object,
+        *,
+        key: str | None = None,
+        before: object = NOT_GIVEN,
+        seal: str | None = NO_SEAL,
+    ) -> Step:
         """Do as `submit` does, without blocking the event loop; the critic may be a coroutine function."""
-        return await drive_async(handoff_flows.submit(self, source, target, raw, key), self._clock)
+        flow = handoff_flows.submit(self, source, target, raw, key, way_of(None, None, seal), before)
+        return await drive_async(flow, self._clock)
+
+    def seal(self, handoff: Step) -> str:
+        """Return the seal of a handoff that goes on in another process; it travels beside the state.
+
+        The handoff leaves this run with that: it ends where it is received, with `transfer(seal=)`.
+
+        Args:
+            handoff: The step of `handoff` or `submit`, which was given the state in `before`.
+
+        Raises:
+            RegistrationError: The handoff was not let through with its state, or there is no key for seals.
+            HandoffBlocked: The state cannot be sealed, or its snapshot not be written.
+        """
+        return drive(handoff_flows.seal(self, handoff), self._clock)
+
+    async def seal_async(self, handoff: Step) -> str:
+        """Do as `seal` does, without blocking the event loop."""
+        return await drive_async(handoff_flows.seal(self, handoff), self._clock)
 
     def approval(self, held: Step) -> Step:
         """Return what a person has decided about a held handoff: deliver or stop; `held` itself while nobody has."""
@@ -202,6 +251,7 @@ class Run:
         failure: Callable[[Step], Any] | None = None,
         export: Callable[[Any], Any] | None = None,
         import_: Callable[[Any], Any] | None = None,
+        seal: str | None = NO_SEAL,
         key: str | None = None,
     ) -> Any:
         """Hand something over: judge it, let the sender repair it, start the receiver, and return its result.
@@ -219,6 +269,8 @@ class Run:
                 handoff crosses a boundary: what arrived is compared with what left by the route's policy, is judged,
                 and goes to the receiver.
             import_: Called with what travels; returns what arrived.
+            seal: What came beside a handoff from another process, None when nothing came. The handoff stops unless the
+                seal is there and genuine, is no older than it may be, and the state is as it was sealed.
             key: As in `handoff`.
 
         A held handoff waits for a person, as long as its route says.
@@ -230,8 +282,8 @@ class Run:
             LedgerUnavailable: The ledger cannot say what was handed over before, and the route is critical.
             Exception: Whatever the receiver or another function raises, unchanged.
         """
-        carriers = carriers_of(export, import_)
-        flow = handoff_flows.transfer(self, source, target, raw, receiver, repair, fallback, failure, key, carriers)
+        way = way_of(export, import_, seal)
+        flow = handoff_flows.transfer(self, source, target, raw, receiver, repair, fallback, failure, key, way)
         return drive(flow, self._clock)
 
     async def transfer_async(
@@ -246,11 +298,12 @@ class Run:
         failure: Callable[[Step], Any] | None = None,
         export: Callable[[Any], Any] | None = None,
         import_: Callable[[Any], Any] | None = None,
+        seal: str | None = NO_SEAL,
         key: str | None = None,
     ) -> Any:
         """Do as `transfer` does; its functions may be coroutine functions."""
-        carriers = carriers_of(export, import_)
-        flow = handoff_flows.transfer(self, source, target, raw, receiver, repair, fallback, failure, key, carriers)
+        way = way_of(export, import_, seal)
+        flow = handoff_flows.transfer(self, source, target, raw, receiver, repair, fallback, failure, key, way)
         return await drive_async(flow, self._clock)
 
     def report_usage(self, route: str, *, purpose: str = "repair", tokens: int = 0, cost_usd: float = 0.0) -> None:

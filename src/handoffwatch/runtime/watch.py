@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry
 
 from handoffwatch.clock import Clock
 from handoffwatch.errors import LedgerUnavailable, RegistrationError
+from handoffwatch.events import InternalErrorCaught
 from handoffwatch.runtime.registrations import Registrations, Workflow, member, named
 from handoffwatch.runtime.tool_functions import F, refuse_async_rule, watched
 from handoffwatch.values.names import is_id
@@ -23,6 +24,7 @@ from handoffwatch.vocabulary import (
     OTHER,
     Action,
     Approval,
+    Component,
     Criticality,
     HoldThen,
     Keep,
@@ -37,7 +39,10 @@ if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
     from pydantic import BaseModel
 
+    from handoffwatch.boundary.artifacts import OpenArtifact
+    from handoffwatch.boundary.migrations import Migrations
     from handoffwatch.boundary.policy import BoundaryPolicy
+    from handoffwatch.boundary.seal_keys import SealKey
     from handoffwatch.handoffs.contract import AnyContract
     from handoffwatch.handoffs.critique import Critic, CriticPolicy
     from handoffwatch.ledger.ledger import Ledger
@@ -116,8 +121,10 @@ class Watch:
             limits=TaskLimits(handoffs.hops_max, handoffs.repeats_max),
         )
         self.tasks = Tasks()
+        self.boundaries = Boundaries(self.settings.handoff, self.clock, failed=self._recording_failed)
         self.evidence = EvidenceKeeper(
             handoffs.redact,
+            redact_of=self.boundaries.hidden_on,
             bytes_max=handoffs.evidence_bytes_max,
             payload_bytes_max=handoffs.payload_bytes_max,
             keep_sample=handoffs.keep_sample,
@@ -126,7 +133,6 @@ class Watch:
         )
         self.current_run: ContextVar[Run | None] = ContextVar("handoffwatch_run", default=None)
         self._runs: weakref.WeakValueDictionary[str, Run] = weakref.WeakValueDictionary()
-        self.boundaries = Boundaries(self.settings.handoff, self.clock)
         self._ended: dict[str, str] = {}
         self._seen_versions: set[tuple[str, str]] = set()
         self._routes_checked = False
@@ -186,6 +192,8 @@ class Watch:
         critic: Critic | None = None,
         critique: CriticPolicy | None = None,
         boundary: BoundaryPolicy | None = None,
+        migrations: Migrations | None = None,
+        open_artifact: OpenArtifact | None = None,
     ) -> None:
         """Register a route between two agents, with the contract that its receiver owns.
 
@@ -210,6 +218,8 @@ class Watch:
             critic: Looks a second time when there is a risk. It may warn or flag, and never blocks.
             critique: When the critic is asked, and what it may cost; None takes the defaults.
             boundary: What must survive where a handoff crosses a boundary; None takes the settings `handoff`.
+            migrations: Bring a state that crossed to the schema version of the boundary's policy.
+            open_artifact: Opens an artefact that the policy names, on the far side: called with id and revision.
 
         The settings override mode, reactions, durable, keep, approval, hold_s and hold_then.
 
@@ -260,8 +270,16 @@ class Watch:
             codes=route.codes,
             bypasses=route.bypasses,
         )
-        self.recorder.register_boundary(route.name, self.boundaries.add(route.name, boundary).patterns)
+        known = self.boundaries.add(route.name, boundary, migrations=migrations, open_artifact=open_artifact)
+        self.recorder.register_boundary(route.name, known.policy.patterns)
         self._write_registrations()
+
+    def seal_keys(self, *keys: SealKey) -> None:
+        """Register the keys of seals, which all processes share: the first makes them, all open them.
+
+        For a rotation the receivers get the new key first, behind the old one.
+        """
+        self.boundaries.seal_keys = keys
 
     def operation(
         self,
@@ -583,6 +601,9 @@ class Watch:
         from handoffwatch.tools.tool import Tool
 
         return Tool(OTHER, Safety.UNSAFE, None, RetryPolicy(), None)
+
+    def _recording_failed(self, error: Exception) -> None:
+        self.recorder.emit(InternalErrorCaught(Component.RUNTIME, type(error).__name__))
 
     def _register_tool(self, tool: Tool) -> None:
         self.registrations.add_tool(tool)

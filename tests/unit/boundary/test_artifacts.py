@@ -31,6 +31,11 @@ def state_of(**changes: Any) -> dict[str, Any]:
     return {"artifacts": [{name: value for name, value in (ENTRY | changes).items() if value is not ...}]}
 
 
+def wrong_in(state: object, policy: BoundaryPolicy, **options: Any) -> tuple[Finding, ...]:
+    """Return what is wrong with the artefacts of a state."""
+    return check_artifacts(state, policy, **options).findings
+
+
 def holding(content: Any = CONTENT, revision: Any = "3") -> OpenArtifact:
     """Return how the far side opens the one artefact that it has."""
 
@@ -50,7 +55,7 @@ def changed(path: str, sentence: str) -> tuple[Finding, ...]:
 @pytest.mark.parametrize("left_out", [{}, {"size": ...}, {"revision": ...}, {"revision": None, "size": None}])
 def test_artifact_passes_when_it_is_as_named(left_out: dict[str, Any]) -> None:
     """Revision and size are checked where they are named; the digest always is."""
-    assert check_artifacts(state_of(**left_out), POLICY, open=holding()) == ()
+    assert wrong_in(state_of(**left_out), POLICY, open=holding()) == ()
 
 
 def test_artifact_passes_when_the_host_gives_a_file_or_a_path(tmp_path: Path) -> None:
@@ -58,7 +63,7 @@ def test_artifact_passes_when_the_host_gives_a_file_or_a_path(tmp_path: Path) ->
     path = tmp_path / "report"
     path.write_bytes(CONTENT)
     for answer in (io.BytesIO(CONTENT), path, str(path), Artifact(path), Artifact(path, 3)):
-        assert check_artifacts(state_of(revision=3), POLICY, open=lambda _id, _revision, answer=answer: answer) == ()
+        assert wrong_in(state_of(revision=3), POLICY, open=lambda _id, _revision, answer=answer: answer) == ()
 
 
 def test_host_is_asked_for_id_and_revision_when_a_state_names_them() -> None:
@@ -70,7 +75,7 @@ def test_host_is_asked_for_id_and_revision_when_a_state_names_them() -> None:
         return io.BytesIO(CONTENT)
 
     state = {"artifacts": [ENTRY, ENTRY | {"id": "b", "revision": 7}, ENTRY | {"id": "c", "revision": None}]}
-    assert check_artifacts(state, POLICY, open=open_artifact) == ()
+    assert wrong_in(state, POLICY, open=open_artifact) == ()
     assert asked == [("report", "3"), ("b", 7), ("c", None)]
 
 
@@ -92,7 +97,7 @@ def test_finding_names_the_field_when_the_artifact_differs(
     state: dict[str, Any], far_side: OpenArtifact, path: str, sentence: str
 ) -> None:
     """What is missing, and another revision, size or content, is told by its path."""
-    assert check_artifacts(state, POLICY, open=far_side) == changed(path, sentence)
+    assert wrong_in(state, POLICY, open=far_side) == changed(path, sentence)
 
 
 @pytest.mark.parametrize("error", [KeyError("report"), FileNotFoundError("report"), IndexError()])
@@ -102,9 +107,9 @@ def test_artifact_is_missing_when_the_host_says_so_by_an_error(error: Exception)
     def open_artifact(_id: str, _revision: object) -> None:
         raise error
 
-    found = check_artifacts(state_of(), POLICY, open=open_artifact)
+    found = wrong_in(state_of(), POLICY, open=open_artifact)
     assert found == changed("artifacts.0", NOT_THERE)
-    missing = check_artifacts(state_of(), POLICY, open=lambda _id, _revision: "/nowhere/at/all")
+    missing = wrong_in(state_of(), POLICY, open=lambda _id, _revision: "/nowhere/at/all")
     assert missing == found
 
 
@@ -132,22 +137,22 @@ def test_finding_names_the_field_when_an_entry_is_none(entry: object, path: str,
     def refuse(_id: str, _revision: object) -> None:
         raise AssertionError("the host was asked")
 
-    assert check_artifacts({"artifacts": [entry]}, POLICY, open=refuse) == changed(path, sentence)
+    assert wrong_in({"artifacts": [entry]}, POLICY, open=refuse) == changed(path, sentence)
 
 
 def test_entry_is_wrong_when_there_is_no_list() -> None:
     """What stands at the path must be a list."""
-    found = check_artifacts({"artifacts": ENTRY["id"]}, POLICY, open=holding())
+    found = wrong_in({"artifacts": ENTRY["id"]}, POLICY, open=holding())
     assert found == changed("artifacts", "must be an object of id, revision, size and sha256")
-    assert check_artifacts({"artifacts": []}, POLICY, open=holding()) == ()
-    assert check_artifacts({}, POLICY, open=holding()) == ()
+    assert wrong_in({"artifacts": []}, POLICY, open=holding()) == ()
+    assert wrong_in({}, POLICY, open=holding()) == ()
 
 
 def test_every_wrong_artifact_is_named_when_there_are_more() -> None:
     """All findings come at once, in the order of the paths."""
     state = {"artifacts": [ENTRY, ENTRY | {"id": "x"}], "task": {"a": {"files": [ENTRY | {"size": 1}]}}}
     policy = BoundaryPolicy(artifacts=("artifacts", "task.*.files"))
-    found = check_artifacts(state, policy, open=holding())
+    found = wrong_in(state, policy, open=holding())
     assert [finding.path for finding in found] == ["artifacts.1", "task.a.files.0.size"]
 
 
@@ -175,7 +180,7 @@ def test_reading_ends_when_the_artifact_does_not(
 ) -> None:
     """It is read in pieces, and no further than one byte beyond what is right."""
     endless = _Endless()
-    found = check_artifacts(state_of(size=size), POLICY, open=holding(endless), bytes_max=bytes_max)
+    found = wrong_in(state_of(size=size), POLICY, open=holding(endless), bytes_max=bytes_max)
     assert found == changed(path, sentence)
     assert endless.pieces == pieces
     assert endless.closed
@@ -184,17 +189,17 @@ def test_reading_ends_when_the_artifact_does_not(
 def test_artifact_is_not_opened_when_it_is_declared_too_large() -> None:
     """A size beyond the limit is refused unread; at the limit it is read."""
     size = len(CONTENT)
-    found = check_artifacts(state_of(), POLICY, open=holding(), bytes_max=size - 1)
+    found = wrong_in(state_of(), POLICY, open=holding(), bytes_max=size - 1)
     assert found == changed("artifacts.0.size", f"must be at most {size - 1} bytes")
-    assert check_artifacts(state_of(), POLICY, open=holding(), bytes_max=size) == ()
-    assert check_artifacts(state_of(size=...), POLICY, open=holding(), bytes_max=size) == ()
+    assert wrong_in(state_of(), POLICY, open=holding(), bytes_max=size) == ()
+    assert wrong_in(state_of(size=...), POLICY, open=holding(), bytes_max=size) == ()
 
 
 def test_check_ends_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """A state with more artefacts than are checked does not pass."""
     monkeypatch.setattr(artifacts, "ARTIFACTS_MAX", 2)
-    assert check_artifacts({"artifacts": [ENTRY] * 2}, POLICY, open=holding()) == ()
-    found = check_artifacts({"artifacts": [ENTRY] * 9}, POLICY, open=holding())
+    assert wrong_in({"artifacts": [ENTRY] * 2}, POLICY, open=holding()) == ()
+    found = wrong_in({"artifacts": [ENTRY] * 9}, POLICY, open=holding())
     assert found == changed("artifacts.2", "must be one of at most 2")
 
 
@@ -207,7 +212,7 @@ class _Broken(io.BytesIO):
 @pytest.mark.parametrize("content", [_Broken(), io.StringIO("text"), object()])
 def test_check_fails_closed_when_the_host_does(content: Any) -> None:
     """A store that raises, or gives something that is no file, proves nothing; what it says is not repeated."""
-    (finding,) = check_artifacts(state_of(), POLICY, open=holding(content))
+    (finding,) = wrong_in(state_of(), POLICY, open=holding(content))
     assert (finding.code, finding.path, finding.reaction) == ("check_failed", "artifacts.0", Reaction.BLOCK)
     assert "hunter2" not in finding.sentence
     assert finding.sentence.startswith("artifacts.0: opening or reading it raised ")
@@ -216,16 +221,16 @@ def test_check_fails_closed_when_the_host_does(content: Any) -> None:
 def test_check_does_not_wait_when_the_path_is_a_pipe(tmp_path: Path) -> None:
     """A pipe that nobody writes to is no artefact, and neither is a folder."""
     os.mkfifo(tmp_path / "pipe")
-    found = check_artifacts(state_of(), POLICY, open=holding(tmp_path / "pipe"))
+    found = wrong_in(state_of(), POLICY, open=holding(tmp_path / "pipe"))
     assert found == changed("artifacts.0.size", OTHER_SIZE)
-    assert [each.code for each in check_artifacts(state_of(), POLICY, open=holding(tmp_path))] == ["check_failed"]
+    assert [each.code for each in wrong_in(state_of(), POLICY, open=holding(tmp_path))] == ["check_failed"]
 
 
 def test_content_is_closed_when_it_was_read() -> None:
     """Right or wrong, no file stays open."""
     for content, revision in ((CONTENT, "3"), (b"", "3"), (CONTENT, "4")):
         file = io.BytesIO(content)
-        check_artifacts(state_of(), POLICY, open=lambda _id, _revision, file=file, is_=revision: Artifact(file, is_))
+        wrong_in(state_of(), POLICY, open=lambda _id, _revision, file=file, is_=revision: Artifact(file, is_))
         assert file.closed
 
 
@@ -233,6 +238,6 @@ def test_finding_holds_no_secret_when_a_key_does() -> None:
     """Keys on the way to an artefact are told without the secrets in them."""
     policy = BoundaryPolicy(artifacts=("by_owner.*",))
     state = {"by_owner": {"Bearer abc0DEF1ghi2JKL3mno4pqr5": [ENTRY | {"size": 1}]}}
-    (finding,) = check_artifacts(state, policy, open=holding())
+    (finding,) = wrong_in(state, policy, open=holding())
     assert finding.path == "by_owner.Bearer [redacted].0.size"
     assert "abc0DEF1ghi2JKL3mno4pqr5" not in str(finding)

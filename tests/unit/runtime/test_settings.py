@@ -44,6 +44,7 @@ def test_settings_have_the_documented_defaults_when_nothing_is_given() -> None:
             "repeats_max": 3,
             "hold_poll_s": 2.0,
             "lease_s": 900.0,
+            "seal_s": 3600.0,
             "evidence_bytes_max": 262_144,
             "keep_sample": 0.1,
             "review_sample": 0.1,
