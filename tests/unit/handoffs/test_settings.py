@@ -18,6 +18,7 @@ def test_handoff_settings_are_the_documented_ones_when_nothing_is_set() -> None:
         "repeats_max": 3,
         "hold_poll_s": 2,
         "lease_s": 900,
+        "seal_s": 3_600,
         "evidence_bytes_max": 262_144,
         "keep_sample": 0.1,
         "review_sample": 0.1,
