@@ -263,7 +263,7 @@ GUARD_BLOCKS: Final = _metric(
     _WORKFLOW, _MODE, _closed("reason", v.GuardReason),
 )  # fmt: skip
 GUARD_LATE_REFUSALS: Final = _metric(
-    "guard_late_refusals_total", _C, "Answers refused after text had been streamed.", "GuardLateRefusal", _WORKFLOW
+    "guard_late_refusals_total", _C, "Answers refused after text had been streamed.", "GuardChecked", _WORKFLOW
 )
 
 # outcomes, in the process that verifies

@@ -14,6 +14,7 @@
         └── ToolFailed       a tool call ended without a result; carries the text for the model
             ├── ToolDown         it failed, and nobody may guess what it would have said
             ├── ToolRejected     it refused these arguments; the model may correct them
+            ├── ToolConfirmed    it got no answer, and its effect was found: it happened, and must not be repeated
             └── NeedsHuman       it may have happened; a person must look
 
 A message reads `<where>: <what>: <rule broken>, got <kind of value>`. It never holds a payload, a value or a secret.
@@ -145,6 +146,10 @@ class ToolDown(ToolFailed):
 
 class ToolRejected(ToolFailed):
     """The tool refused these arguments; the model may correct them."""
+
+
+class ToolConfirmed(ToolFailed):
+    """The call got no answer, and its effect was read back from the store: it happened; what it returned is lost."""
 
 
 class NeedsHuman(ToolFailed):

@@ -143,17 +143,36 @@ class UsageReported(NamedTuple):
 
 
 class ToolCallStarted(NamedTuple):
-    """A logical call of a tool began."""
+    """A logical call of a tool began. The framework may give one id to two calls, which are two all the same."""
 
     run_id: str
     tool: str
+    is_id_repeated: bool = False
 
 
 class ToolAttempted(NamedTuple):
-    """One wire attempt ended; `code` is ok or a tool code."""
+    """One wire attempt ended; `code` is ok or a tool code. Before it the client library made `repeated` of its own."""
 
     tool: str
     code: str
+    repeated: int = 0
+
+
+class ToolBreakerMoved(NamedTuple):
+    """A run calls a tool no more after fatal answers in a row, or has ended, so that its breaker counts no more."""
+
+    run_id: str
+    tool: str
+    is_open: bool
+
+
+class ToolEndedLate(NamedTuple):
+    """Work that a time-out had left running has ended, `seconds` after its call began."""
+
+    run_id: str
+    tool: str
+    outcome: ToolOutcome
+    seconds: float
 
 
 class ToolCallEnded(NamedTuple):
@@ -172,12 +191,13 @@ class ToolCallEnded(NamedTuple):
 
 
 class GuardChecked(NamedTuple):
-    """A final answer was checked. `reason` is None when it passed."""
+    """A final answer was checked. `reason` is None when it passed; `is_late` says that text had been streamed."""
 
     workflow: str
     run_id: str
     mode: Mode
     reason: GuardReason | None
+    is_late: bool = False
 
 
 class CheckBypassed(NamedTuple):
@@ -242,6 +262,8 @@ Event = (
     | UsageReported
     | ToolCallStarted
     | ToolAttempted
+    | ToolBreakerMoved
+    | ToolEndedLate
     | ToolCallEnded
     | GuardChecked
     | CheckBypassed

@@ -229,6 +229,13 @@ class ZeroSuccessCause(StrEnum):
     NONE_CALLED = "none_called"
 
 
+class WhenFailed(StrEnum):
+    """What a watched function does when its call failed for good: raise, or return the text for the model."""
+
+    RAISE = "raise"
+    TEXT = "text"
+
+
 class GuardReason(StrEnum):
     """Why the final-answer guard refused."""
 

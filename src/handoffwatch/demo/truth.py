@@ -39,8 +39,10 @@ _FINAL: Final = frozenset({HandoffFault.FOREIGN_TASK, HandoffFault.WRONG_TARGET}
 _REFUND_FAILURE: Final = {
     PaymentFault.CREDENTIALS_LOST: ("401", "fatal"),
     PaymentFault.LOCKED_OUT: ("401", "fatal"),
-    PaymentFault.TIMEOUT_AFTER_COMMIT: ("timeout", "ambiguous"),
 }
+_CONFIRMED: Final = PaymentFault.TIMEOUT_AFTER_COMMIT
+"""The call gets no answer, and the refund is found: it happened, and the agent says that it did not."""
+
 _TOOL_OF: Final = {
     GET_ORDER: "find_order",
     GET_POLICIES: "check_policy",
@@ -132,7 +134,7 @@ def claim_of(plan: RunPlan) -> str:
     if _stops(plan):
         return "none"
     hidden = plan.story.agent is AgentFault.HIDING_WRAPPER
-    if plan.story.payment in _REFUND_FAILURE and not hidden:
+    if plan.story.payment in (*_REFUND_FAILURE, _CONFIRMED) and not hidden:
         return "not_done"
     return "done"
 
@@ -174,8 +176,7 @@ class _Run:
             fault = story.handoff if story.handoff and ROUTE_OF[story.handoff] == route else None
             if not self._passes(route, fault):
                 return True
-            failure = self._refund() if route == PLAN_ROUTE else None
-            gives_up = failure is not None and story.agent is None
+            gives_up = route == PLAN_ROUTE and self._refund() and story.agent is None
             self._end(route, "receiver_failed" if gives_up else "delivered")
             if gives_up:
                 return False
@@ -213,13 +214,17 @@ class _Run:
                 break
         return False
 
-    def _refund(self) -> tuple[str, str] | None:
-        """Count the call that issues the refund; return its failure."""
-        if self._plan.story.agent is AgentFault.CLAIMED_INTENTION:
-            return None
-        failure = _REFUND_FAILURE.get(self._plan.story.payment) if self._plan.story.payment else None
+    def _refund(self) -> bool:
+        """Count the call that issues the refund; return whether it ends without a result."""
+        story = self._plan.story
+        if story.agent is AgentFault.CLAIMED_INTENTION:
+            return False
+        failure = _REFUND_FAILURE.get(story.payment) if story.payment else None
         self._call("issue_refund", failure)
-        return failure
+        if story.payment is _CONFIRMED:
+            self._count("verifications_total", **_OPERATION, result="landed")
+            self._count("verification_seconds_count", **_OPERATION)
+        return failure is not None or story.payment is _CONFIRMED
 
     def _call(self, tool: str, failure: tuple[str, str] | None) -> None:
         self._count("tool_calls_total", tool=tool)
@@ -289,9 +294,10 @@ def _origin(plan: RunPlan) -> str:
 def _tell_deeds(deeds: Iterable[Deed], truth: Truth) -> None:
     """Count the wire attempts and the read-backs as the far side saw them.
 
-    The last read-back of a refund settles it; every earlier one found it pending, or not there yet.
+    The last read-back of a refund settles it; every earlier one found it pending, or not there yet. Those that the
+    workload made itself, after a call without an answer, are its own.
     """
-    reads = 0
+    reads = -truth.workload[series("verification_seconds_count", **_OPERATION)]
     for deed in deeds:
         tool = _TOOL_OF.get(deed.endpoint)
         if deed.caller == "agents" and tool is not None:

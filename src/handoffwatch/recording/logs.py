@@ -76,6 +76,31 @@ def _tool_call_ended(event: e.ToolCallEnded) -> None:
         )  # fmt: skip
 
 
+def _tool_call_started(event: e.ToolCallStarted) -> None:
+    if event.is_id_repeated:
+        LOGGER.info("tool call id repeated: run_id=%s tool=%s", _shown(event.run_id), _shown(event.tool))
+
+
+def _tool_attempted(event: e.ToolAttempted) -> None:
+    if event.repeated:
+        LOGGER.warning(
+            "tool repeated by its client: tool=%s attempts=%d: they multiply with those of the policy; turn them off",
+            _shown(event.tool), event.repeated,
+        )  # fmt: skip
+
+
+def _tool_breaker_moved(event: e.ToolBreakerMoved) -> None:
+    if event.is_open:
+        LOGGER.warning("tool breaker open: run_id=%s tool=%s", _shown(event.run_id), _shown(event.tool))
+
+
+def _tool_ended_late(event: e.ToolEndedLate) -> None:
+    LOGGER.warning(
+        "tool ended late: run_id=%s tool=%s outcome=%s seconds=%.3f",
+        _shown(event.run_id), _shown(event.tool), event.outcome, event.seconds,
+    )  # fmt: skip
+
+
 def _guard_checked(event: e.GuardChecked) -> None:
     if event.reason is not None:
         LOGGER.warning(
@@ -120,6 +145,10 @@ _LINES: Final[dict[type, Callable[[Any], None]]] = {
     e.HandoffCompared: _handoff_compared,
     e.HandoffEnded: _handoff_ended,
     e.CriticAnswered: _critic_answered,
+    e.ToolCallStarted: _tool_call_started,
+    e.ToolAttempted: _tool_attempted,
+    e.ToolBreakerMoved: _tool_breaker_moved,
+    e.ToolEndedLate: _tool_ended_late,
     e.ToolCallEnded: _tool_call_ended,
     e.GuardChecked: _guard_checked,
     e.EffectSettled: _effect_settled,

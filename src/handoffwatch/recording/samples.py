@@ -10,7 +10,7 @@ from opentelemetry.trace import SpanContext
 from handoffwatch import catalogue as c
 from handoffwatch import events as e
 from handoffwatch.recording.book import Book
-from handoffwatch.vocabulary import OTHER, AttemptKind, CriticResult, ToolOutcome, Verdict
+from handoffwatch.vocabulary import OTHER, AttemptKind, CriticResult, ToolCode, ToolOutcome, Verdict
 
 _E = TypeVar("_E")
 Feeder = Callable[[Book, Any, "SpanContext | None"], None]
@@ -120,6 +120,18 @@ def _tool_call_started(book: Book, event: e.ToolCallStarted, sampled: SpanContex
 @_feeds(e.ToolAttempted, c.TOOL_ATTEMPTS)
 def _tool_attempted(book: Book, event: e.ToolAttempted, sampled: SpanContext | None) -> None:
     book.add(c.TOOL_ATTEMPTS, (event.tool, event.code))
+    if event.repeated:
+        book.add(c.TOOL_ATTEMPTS, (event.tool, ToolCode.EXCEPTION), event.repeated)
+
+
+@_feeds(e.ToolBreakerMoved)
+def _tool_breaker_moved(book: Book, event: e.ToolBreakerMoved, sampled: SpanContext | None) -> None:
+    book.move(c.TOOL_BREAKER_OPEN, (event.tool,), 1 if event.is_open else -1)
+
+
+@_feeds(e.ToolEndedLate)
+def _tool_ended_late(book: Book, event: e.ToolEndedLate, sampled: SpanContext | None) -> None:
+    """It is told in the log and in the case: its call was counted when it ended."""
 
 
 @_feeds(e.ToolCallEnded, c.TOOL_CALLS_ENDED, c.TOOL_FAILURES, c.TOOL_DURATION, c.TOOL_RETRY_WAIT)
@@ -132,11 +144,13 @@ def _tool_call_ended(book: Book, event: e.ToolCallEnded, sampled: SpanContext | 
         book.add(c.TOOL_RETRY_WAIT, (event.tool,), event.wait_s)
 
 
-@_feeds(e.GuardChecked, c.GUARD_CHECKS, c.GUARD_BLOCKS)
+@_feeds(e.GuardChecked, c.GUARD_CHECKS, c.GUARD_BLOCKS, c.GUARD_LATE_REFUSALS)
 def _guard_checked(book: Book, event: e.GuardChecked, sampled: SpanContext | None) -> None:
     book.add(c.GUARD_CHECKS, (event.workflow, event.mode))
     if event.reason is not None:
         book.add(c.GUARD_BLOCKS, (event.workflow, event.mode, event.reason), sampled=sampled)
+        if event.is_late:
+            book.add(c.GUARD_LATE_REFUSALS, (event.workflow,), sampled=sampled)
 
 
 @_feeds(e.CheckBypassed, c.CHECKS_BYPASSED)
@@ -171,6 +185,7 @@ FED_BY_EVENTS: Final = {event: metrics for event, metrics in _FEEDS.items()}
 FED_BY_PROCESS: Final = (
     c.HANDOFF_ROUTE_INFO,
     c.RUNS_IN_PROGRESS,
+    c.TOOL_BREAKER_OPEN,
     c.TELEMETRY_DROPPED,
     c.LABEL_OVERFLOW,
     c.SELFTEST_TIME,

@@ -3,19 +3,39 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import threading
-from typing import TYPE_CHECKING
+import uuid
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-from handoffwatch.events import InternalErrorCaught, ToolAttempted, ToolCallEnded, ToolCallStarted
+from handoffwatch.events import (
+    InternalErrorCaught,
+    ToolAttempted,
+    ToolCallEnded,
+    ToolCallStarted,
+    ToolEndedLate,
+)
 from handoffwatch.recording.recorder import Scope
 from handoffwatch.recording.spans import EXECUTE_TOOL, OPERATION_NAME, TOOL_CALL_ID, TOOL_NAME, Attribute, clean
+from handoffwatch.runtime.call_arguments import digest_of, key_of
 from handoffwatch.runtime.step import Step
 from handoffwatch.tools.classification import classify_exception, without_code
+from handoffwatch.tools.control_flow import asks_the_model, is_control_flow
 from handoffwatch.tools.failure import Failure, text_for_model
 from handoffwatch.tools.retry import wait_before_retry_s
 from handoffwatch.tools.success import judge_result
 from handoffwatch.tools.tool import Tool
-from handoffwatch.vocabulary import OK, Action, Component, FailureClass, ToolCode, ToolOutcome
+from handoffwatch.vocabulary import (
+    OK,
+    Action,
+    Component,
+    Effect,
+    FailureClass,
+    Safety,
+    ToolCode,
+    ToolOutcome,
+)
 
 if TYPE_CHECKING:
     from handoffwatch.runtime.run import Run
@@ -27,11 +47,27 @@ class Call:
 
     The methods may come from different threads and callbacks, never raise, and touch memory only. A call ends once:
     what is reported after its end changes nothing.
+
+    Attributes:
+        tool: The tool.
+        watch: The watch.
+        run: The run it belongs to; None when it belongs to none.
+        call_id: The framework's id of the call, as it may be written; empty when it gave none.
+        case_subject: What its case is known by, when it gets one.
+        is_read_back: Whether what nobody knows is looked up before the call ends; the flow says so.
+        args: The arguments as they came; evidence keeps them redacted. None when nobody gave them.
     """
 
-    def __init__(self, tool: Tool, *, watch: Watch, run: Run | None, call_id: str | None = None) -> None:
+    def __init__(
+        self, tool: Tool, *, watch: Watch, run: Run | None, call_id: str | None = None, args: object = None
+    ) -> None:
         self.tool = tool
-        self._run = run
+        self.run = run
+        self.case_subject = uuid.uuid4().hex
+        self.call_id = "" if call_id is None else clean(str(call_id))
+        self.is_read_back = False
+        self.watch = watch
+        self.args = args
         self._run_id = run.run_id if run is not None else ""
         self._recorder = watch.recorder
         self._clock = watch.clock
@@ -39,15 +75,17 @@ class Call:
         self._attempts = 0
         self._is_open: bool | None = None
         self._last = Step(Action.GIVE_UP)
+        self._unknown: Failure | None = None
         self._wait_s = 0.0
         self._started_s = self._clock.monotonic_s()
+        self._sent_s = self._started_s
         self._end: Step | None = None
         attributes: dict[str, Attribute] = {OPERATION_NAME: EXECUTE_TOOL, TOOL_NAME: tool.name}
         if call_id is not None:
-            attributes[TOOL_CALL_ID] = clean(str(call_id))
+            attributes[TOOL_CALL_ID] = self.call_id
         within = run.scope if run is not None else None
         self._scope = self._recorder.open(f"{EXECUTE_TOOL} {tool.name}", attributes, within=within)
-        self._recorder.emit(ToolCallStarted(self._run_id, tool.name))
+        self._recorder.emit(ToolCallStarted(self._run_id, tool.name, is_id_repeated=self._is_id_repeated()))
 
     @property
     def scope(self) -> Scope:
@@ -59,11 +97,76 @@ class Call:
         """Wire attempts begun so far."""
         return self._attempts
 
-    def attempt(self) -> None:
-        """Begin a wire attempt. A host that never says so has each end counted as an attempt."""
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the call began, on the monotonic clock."""
+        return max(0.0, self._clock.monotonic_s() - self._started_s)
+
+    @property
+    def since_sent_s(self) -> float:
+        """Seconds since its last wire attempt began, on the monotonic clock."""
+        return max(0.0, self._clock.monotonic_s() - self._sent_s)
+
+    @property
+    def is_untold(self) -> bool:
+        """Whether nobody has told of an attempt yet, so that an inner layer may."""
+        return self._attempts == 0 and self._end is None
+
+    def given(self, args: object) -> None:
+        """Take note of the arguments, where the layer that began the call did not know them."""
+        if self.args is None:
+            self.args = args
+
+    def is_same_call(self, tool: Tool, args: tuple[tuple[Any, ...], Mapping[str, Any]]) -> bool:
+        """Return whether a call of a tool, made while this one runs, is this one: two layers watch one function."""
+        if tool.name != self.tool.name or not isinstance(self.args, tuple) or self._end is not None:
+            return False
+        (mine, named), (theirs, their_named) = self.args, args
+        return (
+            len(mine) == len(theirs)
+            and all(one is other for one, other in zip(mine, theirs, strict=True))
+            and named.keys() == their_named.keys()
+            and all(named[name] is their_named[name] for name in named)
+        )
+
+    @functools.cached_property
+    def idempotency_key(self) -> str:
+        """The key under which every attempt of this call is one request, for tools whose service takes such a key.
+
+        It is made of the run, the tool's operation (else the tool) and the arguments, never of the framework's id: the
+        same call made again in the same run has the same key. Arguments without a canonical form give a key that only
+        the attempts of this call share.
+        """
+        said = self.digest()
+        if not said or self.run is None:
+            return uuid.uuid4().hex
+        return key_of(self._run_id, self.tool.operation or self.tool.name, said)
+
+    def digest(self) -> str:
+        """Return the digest of the arguments; empty when there are none, or they have no canonical form."""
+        return self._digest
+
+    @functools.cached_property
+    def _digest(self) -> str:
+        return "" if self.args is None else digest_of(self.args)
+
+    def attempt(self) -> Step:
+        """Begin a wire attempt. A host that never says so has each end counted as an attempt.
+
+        Returns:
+            ok: go on. give_up with the text for the model: the tool's breaker is open, or it has rejected the same
+            arguments in this run; nothing may be sent.
+        """
+        if self._end is not None:
+            return self._end
+        refused = self._refusal() if self._attempts == 0 else None
+        if refused is not None:
+            return self._ended(ToolOutcome.FAILED, refused, self._given_up(refused))
         with self._lock:
             self._attempts += 1
             self._is_open = True
+            self._sent_s = self._clock.monotonic_s()
+        return Step(Action.OK)
 
     def returned(self, value: object) -> Step:
         """End the attempt with a returned value; the tool's success rule decides whether it worked.
@@ -71,41 +174,107 @@ class Call:
         Returns:
             ok; retry with `wait_s`; give_up or needs_human with the text for the model.
         """
+        return self._attempted(self.judge(value), repeated=self._repeats_told(value))
+
+    def began(self, piece: object) -> Step:
+        """Say that a stream has given its first piece, which ends nothing when it is good; returns as `returned`."""
+        failure = self.judge(piece)
+        return Step(Action.OK) if failure is None else self._attempted(failure)
+
+    def streamed(self) -> Step:
+        """End the attempt because its stream has ended as it should; returns ok."""
+        return self._attempted(None)
+
+    def judge(self, value: object) -> Failure | None:
+        """Return how a value failed by the tool's success rule, or None; it ends nothing."""
         try:
-            failure = judge_result(value, self.tool.safety, self.tool.success, now_s=self._clock.wall_s())
+            return judge_result(value, self.tool.safety, self.tool.success, now_s=self._clock.wall_s())
         except Exception as error:  # noqa: BLE001 - a tool's success rule may raise: nothing is proven, so it failed
             self._recorder.emit(InternalErrorCaught(Component.TOOLS, type(error).__name__))
-            failure = without_code(self.tool.safety)
-        return self._attempted(failure)
+            return without_code(self.tool.safety)
 
     def raised(self, error: BaseException) -> Step:
-        """End the attempt with an exception. Cancellation ends the call as cancelled.
+        """End the attempt with an exception. Cancellation ends the call as cancelled, what a framework raises to put
+        a call off ends it as suspended.
 
         Returns:
             As `returned`; give_up without text when the call was cancelled.
         """
         if isinstance(error, asyncio.CancelledError) or not isinstance(error, Exception):
             return self.cancelled()
-        try:
-            failure = classify_exception(error, self.tool.safety, now_s=self._clock.wall_s())
-        except Exception as fault:  # noqa: BLE001 - a foreign exception may raise when it is read: it says nothing
-            self._recorder.emit(InternalErrorCaught(Component.TOOLS, type(fault).__name__))
-            failure = without_code(self.tool.safety)
-        return self._attempted(failure)
+        if is_control_flow(error):
+            return self.suspended()
+        return self._attempted(self._classified(error), repeated=self._repeats_told(error))
+
+    def broke_off(self, error: Exception | None, failure: Failure | None = None) -> Step:
+        """End the call because its stream failed after the first piece: it is never begun again.
+
+        Args:
+            error: What the stream raised; None when a piece of it failed by the success rule.
+            failure: How the piece failed.
+        """
+        failed = failure if error is None else self._classified(error)
+        if failed is None or (failed.failure_class is FailureClass.RETRYABLE and self.tool.safety is Safety.UNSAFE):
+            failed = without_code(self.tool.safety)  # the stream had begun, so that something was sent
+        return self._attempted(failed, may_repeat=False)
 
     def classified(self, failure_class: FailureClass, code: ToolCode = ToolCode.RESULT) -> Step:
         """End the attempt with a failure that the framework's adapter has sorted itself; returns as `returned`."""
         return self._attempted(Failure(failure_class, code, code.value if code.value.isdigit() else "an error"))
 
+    def read_back(self, effect: Effect) -> Step:
+        """End an ambiguous call with what its verifier has found in the store.
+
+        Returns:
+            ok: it happened. give_up: it did not. needs_human: still nobody knows.
+        """
+        failure = self._unknown or without_code(self.tool.safety)
+        if effect is Effect.LANDED:
+            return self._ended(ToolOutcome.OK, None, Step(Action.OK))
+        if effect is Effect.NOT_LANDED:
+            return self._ended(ToolOutcome.FAILED, failure, self._given_up(failure))
+        return self._ended_ambiguous(failure)
+
     def cancelled(self) -> Step:
-        """End the call because the host cancelled it."""
+        """End the call because the host cancelled it; what an unsafe tool had begun may have happened."""
+        if self._is_open and self.tool.safety is Safety.UNSAFE and self._end is None and self.run is not None:
+            self.run.is_ambiguous(self, without_code(self.tool.safety))
         return self._ended(ToolOutcome.CANCELLED, None, Step(Action.GIVE_UP))
 
     def suspended(self) -> Step:
         """End the call because the framework put it off, for instance to ask a person."""
         return self._ended(ToolOutcome.SUSPENDED, None, Step(Action.OK))
 
-    def _attempted(self, failure: Failure | None) -> Step:
+    def ended_late(self, outcome: ToolOutcome) -> None:
+        """Record how the work ended that a time-out had left running."""
+        self._recorder.emit(ToolEndedLate(self._run_id, self.tool.name, outcome, self.elapsed_s))
+
+    def code_of(self, error: BaseException) -> ToolCode:
+        """Return the code of an exception, whatever may follow it."""
+        return self._classified(error).code if isinstance(error, Exception) else ToolCode.EXCEPTION
+
+    # inside
+
+    def _refusal(self) -> Failure | None:
+        return None if self.run is None else self.run.tools.refusal(self.tool.name, self.digest)
+
+    def _is_id_repeated(self) -> bool:
+        return self.run is not None and self.call_id != "" and self.run.tools.is_id_known(self.call_id)
+
+    def _classified(self, error: Exception) -> Failure:
+        if asks_the_model(error):
+            return Failure(FailureClass.REJECTED, ToolCode.RESULT, "a refusal")
+        try:
+            return classify_exception(error, self.tool.safety, now_s=self._clock.wall_s())
+        except Exception as fault:  # noqa: BLE001 - a foreign exception may raise when it is read: it says nothing
+            self._recorder.emit(InternalErrorCaught(Component.TOOLS, type(fault).__name__))
+            return without_code(self.tool.safety)
+
+    def _repeats_told(self, told: object) -> int:
+        """Return how many attempts the client library made before the one that it told of."""
+        return 0
+
+    def _attempted(self, failure: Failure | None, *, may_repeat: bool = True, repeated: int = 0) -> Step:
         with self._lock:
             if self._end is not None:
                 return self._end
@@ -115,37 +284,58 @@ class Call:
                 self._attempts += 1
             else:
                 self._is_open = False
-            self._last = self._after(failure)
-        self._recorder.emit(ToolAttempted(self.tool.name, OK if failure is None else failure.code))
+            self._attempts += repeated
+            self._last = self._after(failure, may_repeat=may_repeat)
+        self._recorder.emit(ToolAttempted(self.tool.name, OK if failure is None else failure.code, repeated))
         if self._last.action is Action.RETRY:
             return self._last
-        return self._ended(ToolOutcome.OK if failure is None else ToolOutcome.FAILED, failure, self._last)
+        if failure is None:
+            return self._ended(ToolOutcome.OK, None, self._last)
+        if self._last.action is Action.GIVE_UP:
+            return self._ended(ToolOutcome.FAILED, failure, self._last)
+        if self.is_read_back:
+            self._unknown = failure
+            return self._last
+        return self._ended_ambiguous(failure)
 
-    def _after(self, failure: Failure | None) -> Step:
+    def _after(self, failure: Failure | None, *, may_repeat: bool) -> Step:
         """Return what follows an attempt."""
         if failure is None:
             return Step(Action.OK)
-        wait_s = wait_before_retry_s(
-            failure,
-            attempt=self._attempts,
-            elapsed_s=self._clock.monotonic_s() - self._started_s,
-            policy=self.tool.policy,
-            random=self._clock.random,
-        )
+        wait_s = None
+        if may_repeat:
+            wait_s = wait_before_retry_s(
+                failure,
+                attempt=self._attempts,
+                elapsed_s=self.elapsed_s,
+                policy=self.tool.policy,
+                random=self._clock.random,
+            )
         if wait_s is not None:
             self._wait_s += wait_s
             return Step(Action.RETRY, wait_s=wait_s)
-        ambiguous = failure.failure_class is FailureClass.AMBIGUOUS
-        action = Action.NEEDS_HUMAN if ambiguous else Action.GIVE_UP
-        return Step(action, text_for_model(self.tool.name, failure), failure_class=failure.failure_class)
+        if failure.failure_class is FailureClass.AMBIGUOUS:
+            return self._given_up(failure)._replace(action=Action.NEEDS_HUMAN)
+        return self._given_up(failure)
+
+    def _given_up(self, failure: Failure) -> Step:
+        text = text_for_model(self.tool.name, failure)
+        return Step(Action.GIVE_UP, text, failure_class=failure.failure_class)
+
+    def _ended_ambiguous(self, failure: Failure) -> Step:
+        """End the call, of which nobody knows whether it happened, with a case for a person."""
+        if self.run is not None and self._end is None:
+            self.run.is_ambiguous(self, failure)
+        step = self._given_up(failure)._replace(action=Action.NEEDS_HUMAN)
+        return self._ended(ToolOutcome.FAILED, failure, step)
 
     def _ended(self, outcome: ToolOutcome, failure: Failure | None, step: Step) -> Step:
         with self._lock:
             if self._end is not None:
                 return self._end
             self._end = step
-        if self._run is not None:
-            self._run.tool_ended(self.tool.name, outcome)
+        if self.run is not None:
+            self.run.tools.ended(self.tool.name, outcome, failure, self.digest)
         self._scope.close(
             ToolCallEnded(
                 run_id=self._run_id,
@@ -157,7 +347,19 @@ class Call:
                 status=failure.status if failure else OK if outcome is ToolOutcome.OK else outcome.value,
                 attempts=self._attempts,
                 wait_s=self._wait_s,
-                duration_s=max(0.0, self._clock.monotonic_s() - self._started_s),
+                duration_s=self.elapsed_s,
             )
         )
         return step
+
+    def facts(self) -> dict[str, Any]:
+        """Return what a person needs to find the call in the logs of its service: ids, keys and counts, no values."""
+        return {
+            "tool": self.tool.name,
+            "safety": self.tool.safety.value,
+            "operation": self.tool.operation or "",
+            "call_id": self.call_id,
+            "idempotency_key": self.idempotency_key,
+            "attempts": self._attempts,
+            "sent_unix_s": self._clock.wall_s() - self.since_sent_s,
+        }

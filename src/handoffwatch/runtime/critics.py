@@ -10,7 +10,7 @@ from handoffwatch.clock import Clock
 from handoffwatch.events import CriticAnswered, Event, UsageReported
 from handoffwatch.handoffs.critique import Critic, CriticAnswer, CriticOutcome, CriticPolicy, CriticRequest, outcome_of
 from handoffwatch.handoffs.structure import kind_in_words
-from handoffwatch.runtime.drivers import LIMITED_MAX, Flow, Invoke, NeedsAsyncDriver
+from handoffwatch.runtime.drivers import LIMITED_MAX, Flow, Invoke, LeftRunning, NeedsAsyncDriver
 from handoffwatch.threads import ThreadsExhausted
 from handoffwatch.values.json_text import decode, encode, kind_of
 from handoffwatch.vocabulary import CheckPurpose, CriticResult, RiskSignal
@@ -96,6 +96,8 @@ def _asked(critic: Critic, policy: CriticPolicy, request: CriticRequest, clock: 
         return CriticOutcome(CriticResult.SKIPPED, note=f"{LIMITED_MAX} critics run or hang")
     except NeedsAsyncDriver:
         note = "the critic is a coroutine function, and this is plain code: use transfer_async"
+    except LeftRunning:
+        note = "TimeoutError"
     except Exception as error:  # noqa: BLE001 - a critic is the host's code and may raise anything; it blocks nothing
         note = kind_of(error)
     duration_s = max(0.0, clock.monotonic_s() - started_s)

@@ -40,6 +40,9 @@ class Invoke:
             A coroutine is cancelled at the limit. A plain function runs in a daemon thread, with the caller's context
             variables, and is left behind there: it goes on until it returns, and nobody hears of it. When too many
             of them run the flow gets ThreadsExhausted.
+        grace_s: How many seconds more what goes on is waited for.
+        is_left_running: Whether a coroutine is left behind at the limit too, since cancelling undoes nothing that was
+            sent. Whatever is left behind gives the flow a LeftRunning.
     """
 
     function: Callable[..., Any]
@@ -47,6 +50,24 @@ class Invoke:
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     span: trace.Span | None = None
     limit_s: float | None = None
+    grace_s: float = 0.0
+    is_left_running: bool = False
+
+
+class LeftRunning(TimeoutError):
+    """A function did not return within its limit, and goes on.
+
+    Args:
+        work: The thread's future or the task.
+    """
+
+    def __init__(self, work: Future[Any] | asyncio.Future[Any]) -> None:
+        super().__init__("the function did not return within its limit, and goes on")
+        self._work = work
+
+    def when_done(self, told: Callable[[Any], object]) -> None:
+        """Call a function with the work once it is done, in whatever thread it ends."""
+        self._work.add_done_callback(told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +85,9 @@ class Write:
 
 
 FlowStep = Invoke | Wait | Write
+_LEFT: Final[set[asyncio.Future[Any]]] = set()
+"""Work that was left running; a loop itself holds it weakly."""
+
 T = TypeVar("T")
 Flow = Generator[FlowStep, Any, T]
 
@@ -138,7 +162,7 @@ def _perform(step: FlowStep, clock: Clock) -> Any:
     if isinstance(step, Write):
         return step.function()
     with _current(step.span):
-        result = _call(step) if step.limit_s is None else _start(step).result(step.limit_s)
+        result = _call(step) if step.limit_s is None else _limited(_start(step), step)
     if inspect.isawaitable(result):
         if inspect.iscoroutine(result):
             result.close()
@@ -156,8 +180,48 @@ async def _perform_async(step: FlowStep, clock: Clock) -> Any:
     with _current(step.span):
         if step.limit_s is None:
             return await _awaited(_call(step))
+        return await _awaited(await _limited_async(step))
+
+
+def _limited(work: Future[Any], step: Invoke) -> Any:
+    """Return the result of a thread's work, which is left running at its limit."""
+    assert step.limit_s is not None
+    try:
+        return work.result(step.limit_s + step.grace_s)
+    except TimeoutError:
+        if work.done():
+            raise  # its own
+        raise LeftRunning(work) from None
+
+
+async def _limited_async(step: Invoke) -> Any:
+    """Return the result of a thread's work or of a coroutine, as far as they come within the limit."""
+    assert step.limit_s is not None
+    is_coroutine = is_async(step.function)
+    if is_coroutine and not step.is_left_running:
         async with asyncio.timeout(step.limit_s):
-            return await _awaited(_call(step) if is_async(step.function) else await asyncio.wrap_future(_start(step)))
+            return await _call(step)
+    thread = None if is_coroutine else _start(step)
+    work = asyncio.ensure_future(_call(step)) if thread is None else asyncio.wrap_future(thread)
+    try:
+        await asyncio.wait({work}, timeout=step.limit_s + step.grace_s)
+    except asyncio.CancelledError:
+        if is_coroutine:  # the host's cancellation goes on to it
+            work.cancel()
+            await asyncio.wait({work})
+        raise
+    if work.done():
+        return work.result()
+    _LEFT.add(work)
+    work.add_done_callback(_forget)
+    raise LeftRunning(thread or work)
+
+
+def _forget(work: asyncio.Future[Any]) -> None:
+    """Let go of work that was left running; what it raised has been asked for."""
+    _LEFT.discard(work)
+    if not work.cancelled():
+        work.exception()
 
 
 def _call(step: Invoke) -> Any:

@@ -28,7 +28,9 @@ from handoffwatch.vocabulary import (
 
 if TYPE_CHECKING:
     from handoffwatch.ledger.facts import Evidence
+    from handoffwatch.runtime.call import Call
     from handoffwatch.runtime.run import Run
+    from handoffwatch.tools.failure import Failure
 
 LEFT_OUT: Final = "[left out: the evidence would be too large]"
 NO_JSON: Final = "[left out: it is no JSON, so that no path of handoffs.redact leads into it]"
@@ -205,6 +207,40 @@ class EvidenceKeeper:
             expires_unix_s=expires_unix_s,
         )
 
+    def of_call(self, call: Call, run: Run, failure: Failure, *, late: str = "") -> Evidence:
+        """Return the evidence of a call of which nobody knows whether it happened: what a person needs to find out.
+
+        Args:
+            call: The call.
+            run: Its run.
+            failure: How its last attempt failed.
+            late: How work ended that a time-out had left running; empty while nobody knows.
+        """
+        from handoffwatch.ledger.facts import Evidence
+
+        kind = run.watch.registrations.operations.get(call.tool.operation or "")
+        return Evidence(
+            kind=CaseKind.AMBIGUOUS,
+            subject=call.case_subject,
+            run_id=run.run_id,
+            workflow=run.workflow.name,
+            criticality=Criticality.ROUTINE if kind is None else kind.criticality,
+            route="",
+            schema_version="",
+            mode=None,
+            facts={
+                **call.facts(),
+                "status": failure.status,
+                "late": late,
+                "task_id": _shown(run.task_id or ""),
+                "trace_id": run.trace_id(),
+            },
+            record=self._fitting({"arguments": self.copy(call.args)}),
+            is_open=True,
+            selection=None,
+            violation=ViolationKind.TOOL,
+        )
+
     def of_refusal(self, run: Run, reason: str, text: str) -> Evidence:
         """Return the evidence of an answer that the guard refused."""
         from handoffwatch.ledger.facts import Evidence
@@ -277,7 +313,8 @@ class EvidenceKeeper:
         attempts = [dict(kept) for kept in record.get("attempts", ())]
         fitting = {**record, "attempts": attempts} if attempts else dict(record)
         over = _size(fitting) - self._bytes_max
-        places = [(kept, "sent") for kept in attempts] + [(fitting, "delivered"), (fitting, "answer")]
+        places = [(kept, "sent") for kept in attempts]
+        places += [(fitting, name) for name in ("delivered", "answer", "arguments")]
         places += [(kept, "critic") for kept in attempts] + [(kept, "decision") for kept in attempts]
         for holder, name in places:
             if over <= 0:

@@ -31,9 +31,11 @@ from handoffwatch.runtime.critics import CriticBudget
 from handoffwatch.runtime.drivers import drive, drive_async
 from handoffwatch.runtime.handoffs import Handoffs
 from handoffwatch.runtime.registrations import Workflow
+from handoffwatch.runtime.run_tools import RunTools
 from handoffwatch.runtime.step import Step
+from handoffwatch.runtime.tool_functions import F, bound
 from handoffwatch.runtime.unstored import Closing, Unstored
-from handoffwatch.tools.failure import REFUSAL_TEXT
+from handoffwatch.tools.failure import OWN_TEXTS, REFUSAL_TEXT, Failure
 from handoffwatch.tools.guard import refusal_reason
 from handoffwatch.vocabulary import (
     Action,
@@ -41,6 +43,7 @@ from handoffwatch.vocabulary import (
     Check,
     Claimed,
     Component,
+    FailureClass,
     Mode,
     RunOutcome,
     ToolOutcome,
@@ -48,6 +51,7 @@ from handoffwatch.vocabulary import (
 )
 
 if TYPE_CHECKING:
+    from handoffwatch.ledger.facts import Evidence
     from handoffwatch.runtime.watch import Watch
 
 NO_SEAL: Final[Any] = NOT_GIVEN
@@ -70,6 +74,7 @@ class Run:
         watch: The Watch that made this run.
         scope: The run's scope: its span is the parent of what happens where no span is current.
         handoffs: Its handoffs.
+        tools: What it knows of its tool calls.
         critic_budget: What the critics of its handoffs have spent.
         unstored: What has ended and waits for the ledger.
     """
@@ -86,9 +91,9 @@ class Run:
         self._recorder = watch.recorder
         self._clock = watch.clock
         self._lock = threading.Lock()
-        self._succeeded = 0
-        self._failed = 0
-        self._failing_tools: set[str] = set()
+        self.tools = RunTools(self._recorder, run_id, breaker_after=watch.settings.tools.breaker_after)
+        self._failures: dict[Call, Failure] = {}
+        self._bypassed = False
         self._guard = "unchecked"
         self._finished = False
         self._started_s = self._clock.monotonic_s()
@@ -339,6 +344,7 @@ class Run:
 
     def bypassed(self, check: Check, name: str, cause: BypassCause) -> None:
         """Count something that passed without a check."""
+        self._bypassed = True
         self._recorder.emit(CheckBypassed(check, name, cause), within=self.scope)
 
     def store(self) -> None:
@@ -354,42 +360,78 @@ class Run:
     def call(self, tool: str, call_id: str | None = None, args: Mapping[str, Any] | None = None) -> Call:
         """Begin a logical call of a tool.
 
+        A decorated function of the same tool that is called next goes on with it, unless an attempt was told of before:
+        the two layers count once.
+
         Args:
             tool: The registered name; another name is counted as `other` and treated as unsafe.
             call_id: The framework's id of the call; two calls with one id are two calls.
-            args: The arguments; they are not stored.
+            args: The arguments. They tell a call that was rejected before, and stand redacted in the case of a call of
+                which nobody knows whether it happened.
         """
         known = self.watch.registrations.tools.get(tool) if isinstance(tool, str) else None
         if known is None:
             self._recorder.unknown(TOOL_CALLS, "tool", tool)
-        return Call(known or self.watch.unknown_tool, watch=self.watch, run=self, call_id=call_id)
+        call = Call(known or self.watch.unknown_tool, watch=self.watch, run=self, call_id=call_id, args=args)
+        self.tools.announce(call)
+        return call
 
-    def tool_ended(self, tool: str, outcome: ToolOutcome) -> None:
-        """Take note of an ended call: a later success of the same tool recovers its failure."""
-        with self._lock:
-            if outcome is ToolOutcome.OK:
-                self._succeeded += 1
-                self._failing_tools.discard(tool)
-            elif outcome is ToolOutcome.FAILED:
-                self._failed += 1
-                self._failing_tools.add(tool)
+    def bound(self, function: F) -> F:
+        """Return a function that runs in this run wherever it is called: in a thread pool, a callback, another task."""
+        return bound(self.watch.current_run, self, function)
 
-    def answer(self, text: str) -> Step:
+    def discovery_failed(self, tool: str, error: BaseException) -> None:
+        """Say that the tools could not be listed: a fatal failure of its own, after which no answer is let through.
+
+        Args:
+            tool: The registered name of what lists them; a later success of it recovers the failure.
+            error: What was raised.
+        """
+        call = self.call(tool)
+        call.attempt()
+        call.classified(FailureClass.FATAL, call.code_of(error))
+        self.tools.undiscovered(call.tool.name)
+
+    def is_ambiguous(self, call: Call, failure: Failure) -> None:
+        """Take note of a call of which nobody knows whether it happened; its case is written with the next `store`."""
+        self.tools.is_ambiguous(call)
+        self._failures[call] = failure
+        self.unstored.add(_kept(self.watch.evidence.of_call(call, self, failure)))
+
+    def is_known_late(self, call: Call, outcome: ToolOutcome) -> None:
+        """Write into the case of a call how its work ended that a time-out had left running; it may wait."""
+        failure = self._failures.get(call)
+        if failure is not None:
+            self.watch.ledger.store_case(self.watch.evidence.of_call(call, self, failure, late=outcome))
+
+    def answer(self, text: str, *, final: bool = True, streamed: bool = False) -> Step:
         """Check the final answer before the user sees it.
 
+        Args:
+            text: The answer. What the product itself tells a user, such as a refusal, passes.
+            final: Whether it goes to the user; that of a nested agent, which goes to another agent, is not checked.
+            streamed: Whether some of it has been shown already; a refusal is then too late, and counted as such.
+
         Returns:
-            answer with `text`, or refuse with the fixed refusal when the workflow needs tools and none succeeded.
+            answer with `text`; or refuse with the fixed refusal when the workflow needs tools and none succeeded, the
+            tools could not be listed, or a call is open of which nobody knows whether it happened.
         """
-        with self._lock:
-            calls, successes = self._succeeded + self._failed, self._succeeded
-        reason = refusal_reason(self.workflow.tools, calls=calls, successes=successes)
+        if not final or text in OWN_TEXTS:
+            return Step(Action.ANSWER, text)
+        reason = refusal_reason(
+            self.workflow.tools,
+            calls=self.tools.succeeded + self.tools.failed,
+            successes=self.tools.succeeded,
+            has_ambiguous=self.tools.has_ambiguous,
+            has_undiscovered=self.tools.has_undiscovered,
+        )
         obeyed = reason is not None and self.workflow.guard is Mode.ENFORCE
         self._guard = "refused" if obeyed else "passed"
-        checked = GuardChecked(self.workflow.name, self.run_id, self.workflow.guard, reason)
+        is_late = reason is not None and streamed
+        checked = GuardChecked(self.workflow.name, self.run_id, self.workflow.guard, reason, is_late)
         self._recorder.emit(checked, within=self.scope)
         if reason is not None:
-            refused = self.watch.evidence.of_refusal(self, reason, text)
-            self.unstored.add(Closing("", "", "", "", False, None, False, refused))
+            self.unstored.add(_kept(self.watch.evidence.of_refusal(self, reason, text)))
         return Step(Action.REFUSE, REFUSAL_TEXT) if obeyed else Step(Action.ANSWER, text)
 
     # durable steps
@@ -450,7 +492,8 @@ class Run:
             self._finished = True
         self.handoffs.drain()
         self.watch.run_ended(self)
-        none_called = self._succeeded + self._failed == 0
+        self.tools.close_breakers()
+        none_called = self.tools.succeeded + self.tools.failed == 0
         zero = ZeroSuccessCause.NONE_CALLED if none_called else ZeroSuccessCause.ALL_FAILED
         self.scope.close(
             RunEnded(
@@ -458,10 +501,10 @@ class Run:
                 run_id=self.run_id,
                 tools=self.workflow.tools,
                 outcome=outcome or (RunOutcome.STOPPED if self.handoffs.stopped else RunOutcome.COMPLETED),
-                tools_succeeded=self._succeeded,
-                tools_failed=self._failed,
-                zero_success=None if self._succeeded else zero,
-                unrecovered_tool_failure=bool(self._failing_tools),
+                tools_succeeded=self.tools.succeeded,
+                tools_failed=self.tools.failed,
+                zero_success=None if self.tools.succeeded else zero,
+                unrecovered_tool_failure=self.has_unrecovered_tool_failure,
                 inspected=self.handoffs.inspected,
                 guard=self._guard,
                 claimed=self.claimed,
@@ -525,13 +568,27 @@ class Run:
 
     @property
     def has_unrecovered_tool_failure(self) -> bool:
-        """Whether a tool failed and no later call of it succeeded."""
-        return bool(self._failing_tools)
+        """Whether a tool failed and no later call of it succeeded, or nobody knows whether a call happened."""
+        return self.tools.has_unrecovered_failure
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether the run has broken no rule, left no call open of which nobody knows, and passed no check unchecked.
+
+        What is verified after its end, a false success, is not known here.
+        """
+        is_refused = self._guard == "refused"
+        return not (self.handoffs.stopped or is_refused or self._bypassed or self.has_unrecovered_tool_failure)
 
     @property
     def is_finished(self) -> bool:
         """Whether the run has ended."""
         return self._finished
+
+
+def _kept(evidence: Evidence) -> Closing:
+    """Return evidence that waits for the ledger, of something else than a handoff."""
+    return Closing("", "", "", "", False, None, False, evidence)
 
 
 def _outcome_of(error: BaseException | None) -> RunOutcome | None:

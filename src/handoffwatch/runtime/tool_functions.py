@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from handoffwatch.errors import RegistrationError
 
 if TYPE_CHECKING:
+    from handoffwatch.runtime.run import Run
     from handoffwatch.runtime.watch import Watch
     from handoffwatch.tools.tool import Tool
 
@@ -18,24 +21,19 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def is_async(function: Any) -> bool:
     """Return whether a call of the function gives a coroutine; an object with an async `__call__` counts."""
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+    return _is(inspect.iscoroutinefunction, function)
 
 
 def _refuse_uncallable(tool: str, function: Any) -> None:
-    """Refuse what cannot be watched: an answer that comes in pieces is not known to be good when the call returns.
+    """Refuse what cannot be watched.
 
     Raises:
-        RegistrationError: It is a generator function, a descriptor, or no function at all.
+        RegistrationError: It is a descriptor, or no function at all.
     """
     if isinstance(function, staticmethod | classmethod) or not callable(function):
         raise RegistrationError(
             f"tool {tool}: must decorate a function, got {type(function).__name__}",
             hint="write @staticmethod or @classmethod above @watch.tool, not below it",
-        )
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise RegistrationError(
-            f"tool {tool}: must be a function that returns its result, got a generator function",
-            hint="collect the pieces in the tool and return them",
         )
 
 
@@ -53,13 +51,17 @@ def refuse_async_rule(tool: str, success: Any) -> None:
 
 
 def watched(watch: Watch, tool: Tool, function: F) -> F:
-    """Return the function with every call of it judged and counted; a coroutine function stays one.
+    """Return the function with every call of it judged and counted; it stays of its kind.
+
+    Plain functions, coroutine functions, generator functions and async generator functions are watched, and objects
+    that are called like one of them.
 
     Raises:
         RegistrationError: It cannot be watched, or its parameters do not fit the tool's operation.
     """
-    from handoffwatch.runtime import flows
     from handoffwatch.runtime.drivers import drive, drive_async
+    from handoffwatch.runtime.streams import pieces_of, pieces_of_async
+    from handoffwatch.runtime.tool_flows import Wanted, call
 
     _refuse_uncallable(tool.name, function)
     signature = inspect.signature(function) if tool.operation is not None else inspect.Signature()
@@ -71,16 +73,69 @@ def watched(watch: Watch, tool: Tool, function: F) -> F:
         arguments.apply_defaults()
         return arguments.arguments
 
+    def wanted(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Wanted:
+        return Wanted(watch, tool, function, args, kwargs, bind)
+
+    if _is(inspect.isasyncgenfunction, function):
+
+        @functools.wraps(function)
+        async def streamed_async(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+            pieces = pieces_of_async(wanted(args, kwargs))
+            async with contextlib.aclosing(pieces):  # type: ignore[type-var]
+                async for piece in pieces:
+                    yield piece
+
+        return streamed_async  # type: ignore[return-value]
+    if _is(inspect.isgeneratorfunction, function):
+
+        @functools.wraps(function)
+        def streamed(*args: Any, **kwargs: Any) -> Generator[Any, None, Any]:
+            return (yield from pieces_of(wanted(args, kwargs)))
+
+        return streamed  # type: ignore[return-value]
     if is_async(function):
 
         @functools.wraps(function)
         async def awaited(*args: Any, **kwargs: Any) -> Any:
-            return await drive_async(flows.call(watch, tool, function, args, kwargs, bind), watch.clock)
+            return await drive_async(call(wanted(args, kwargs)), watch.clock)
 
         return awaited  # type: ignore[return-value]
 
     @functools.wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
-        return drive(flows.call(watch, tool, function, args, kwargs, bind), watch.clock)
+        return drive(call(wanted(args, kwargs)), watch.clock)
 
     return called  # type: ignore[return-value]
+
+
+def bound(current: ContextVar[Run | None], run: Run, function: F) -> F:
+    """Return a function that finds `run` as the current run, whatever thread or task calls it."""
+    if is_async(function):
+
+        @functools.wraps(function)
+        async def awaited(*args: Any, **kwargs: Any) -> Any:
+            with _set(current, run):
+                return await function(*args, **kwargs)
+
+        return awaited  # type: ignore[return-value]
+
+    @functools.wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        with _set(current, run):
+            return function(*args, **kwargs)
+
+    return called  # type: ignore[return-value]
+
+
+@contextlib.contextmanager
+def _set(current: ContextVar[Run | None], run: Run) -> Iterator[None]:
+    token = current.set(run)
+    try:
+        yield
+    finally:
+        current.reset(token)
+
+
+def _is(kind: Callable[[Any], bool], function: Any) -> bool:
+    """Return whether a function is of a kind; an object with such a `__call__` counts."""
+    return kind(function) or kind(getattr(function, "__call__", None))  # noqa: B004

@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from prometheus_client import CollectorRegistry
 
@@ -33,6 +33,7 @@ from handoffwatch.vocabulary import (
     RiskSignal,
     Safety,
     ToolsNeed,
+    WhenFailed,
 )
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from handoffwatch.handoffs.critique import Critic, CriticPolicy
     from handoffwatch.ledger.ledger import Ledger
     from handoffwatch.outcomes.verification import Verifier
+    from handoffwatch.runtime.call import Call
     from handoffwatch.runtime.metrics_server import MetricsServer
     from handoffwatch.runtime.run import Run
     from handoffwatch.runtime.selftest import SelfTester
@@ -132,6 +134,7 @@ class Watch:
             clock=self.clock,
         )
         self.current_run: ContextVar[Run | None] = ContextVar("handoffwatch_run", default=None)
+        self.calls: ContextVar[Call | None] = ContextVar("handoffwatch_call", default=None)
         self._runs: weakref.WeakValueDictionary[str, Run] = weakref.WeakValueDictionary()
         self._ended: dict[str, str] = {}
         self._seen_versions: set[tuple[str, str]] = set()
@@ -342,13 +345,16 @@ class Watch:
         operation: str | None = None,
         attempts_max: int | None = None,
         deadline_s: float | None = None,
+        limit_s: float | None = None,
+        when_failed: str = "raise",
     ) -> Callable[[F], F]:
-        """Register a tool; the result decorates the function that makes the call, plain or async.
+        """Register a tool; the result decorates the function that makes the call: plain, async, or a generator.
 
         A tool with an operation is registered when it decorates its function, whose parameters must fit the operation.
 
-        The decorated function returns what the function returned. It raises `ToolDown`, `ToolRejected` or
-        `NeedsHuman` when the call fails for good, with the fixed text for the model in `text`.
+        The decorated function returns what the function returned. It raises `ToolDown`, `ToolRejected`,
+        `ToolConfirmed` or `NeedsHuman` when the call ends without a result, with the fixed text for the model in
+        `text`. Of a generator each piece is judged, and nothing is repeated after the first.
 
         Args:
             name: The label.
@@ -357,6 +363,9 @@ class Watch:
             operation: The kind of operation that a call opens; its key and compared fields are arguments.
             attempts_max: The most wire attempts of a call; None takes the setting.
             deadline_s: The longest a call may take in all; None takes the setting.
+            limit_s: The longest one wire attempt may take; a plain function then runs in a thread of its own. Work that
+                goes on after it is left running: for an unsafe tool nobody knows then whether it happens.
+            when_failed: `raise`, or `text` to return the fixed text for the model instead.
 
         Raises:
             RegistrationError: The name is taken or no label, the operation is unknown, or a value is outside its set.
@@ -373,6 +382,10 @@ class Watch:
             raise RegistrationError(
                 f"{where}: deadline_s: must be above 0, got {deadline_s}", hint="remove it to use the setting"
             )
+        if limit_s is not None and not 0 < limit_s <= 86_400:
+            raise RegistrationError(
+                f"{where}: limit_s: must be above 0 and at most 86400, got {limit_s}", hint="remove it for no limit"
+            )
         settings = self.settings.tools
         policy = RetryPolicy(
             attempts_max=settings.attempts_max if attempts_max is None else attempts_max,
@@ -380,7 +393,15 @@ class Watch:
             base_wait_s=settings.base_wait_s,
             deadline_s=settings.deadline_s if deadline_s is None else deadline_s,
         )
-        tool = Tool(name, member(where, "safety", safety, Safety), success, policy, operation)
+        tool = Tool(
+            name,
+            member(where, "safety", safety, Safety),
+            success,
+            policy,
+            operation,
+            limit_s,
+            member(where, "when_failed", when_failed, WhenFailed),
+        )
         refuse_async_rule(name, success)
         if operation is None:
             self._register_tool(tool)
@@ -393,6 +414,25 @@ class Watch:
 
         self.registrations.check_tool(tool)
         return decorate
+
+    def call(self, tool: str, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """Call a function as a registered tool, as the decorated function would: a plain one, a coroutine function
+        (await the result), or a generator.
+
+        Raises:
+            RegistrationError: The tool is not registered.
+            ToolFailed: As the decorated function.
+        """
+        known = self.registrations.tools.get(tool)
+        if known is None:
+            raise RegistrationError(
+                f"tool {tool!r}: is not registered", hint=f'call watch.tool({tool!r}, safety="…") at start'
+            )
+        return watched(self, known, function)(*args, **kwargs)
+
+    def current_call(self) -> Call | None:
+        """Return the tool call that the code is in, else None; a tool finds its `idempotency_key` there."""
+        return self.calls.get()
 
     # runs
 

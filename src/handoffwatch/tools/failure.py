@@ -11,8 +11,15 @@ FAILED_TEXT: Final = "TOOL_FAILED: {name} returned {status}. Do not guess. Tell 
 REJECTED_TEXT: Final = (
     "TOOL_REJECTED: {name} refused these arguments. Correct them, or tell the user that it was refused."
 )
+CONFIRMED_TEXT: Final = "TOOL_CONFIRMED: {name} gave no answer, and its effect was found. Do not call it again."
 REFUSAL_TEXT: Final = "I could not reach the data needed to answer this, so I am not going to guess."
 """What the user is told when the guard refuses. Source: the guard's rule of DESIGN section 1."""
+
+STOPPED_TEXT: Final = "I stopped here, because something went wrong that a person has to look at."
+HELD_TEXT: Final = "This waits for a person, who has to approve it first."
+
+OWN_TEXTS: Final = frozenset({REFUSAL_TEXT, STOPPED_TEXT, HELD_TEXT})
+"""What the product itself tells a user. It claims nothing, so that the guard lets it through."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +43,8 @@ def text_for_model(tool: str, failure: Failure) -> str:
     """Return the fixed text for the model: it holds the tool's registered name and the status, nothing of the error."""
     template = REJECTED_TEXT if failure.failure_class is FailureClass.REJECTED else FAILED_TEXT
     return template.format(name=tool, status=failure.status)
+
+
+def confirmed_text(tool: str) -> str:
+    """Return the fixed text for the model about a call that got no answer and happened."""
+    return CONFIRMED_TEXT.format(name=tool)

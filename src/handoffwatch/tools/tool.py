@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from handoffwatch.tools.retry import RetryPolicy
 from handoffwatch.tools.success import SuccessRule
-from handoffwatch.vocabulary import Safety
+from handoffwatch.vocabulary import Safety, WhenFailed
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,8 @@ class Tool:
         success: The tool's own rule of success, or None for the default one.
         policy: Bounds of its repetition.
         operation: The kind of operation that a call opens, or None.
+        limit_s: The most seconds of one wire attempt; None sets no limit.
+        when_failed: Whether a failed call raises or returns its text for the model.
     """
 
     name: str
@@ -26,3 +28,5 @@ class Tool:
     success: SuccessRule | None
     policy: RetryPolicy
     operation: str | None
+    limit_s: float | None = None
+    when_failed: WhenFailed = WhenFailed.RAISE

@@ -35,7 +35,14 @@ def test_settings_have_the_documented_defaults_when_nothing_is_given() -> None:
     settings = Settings.load(environ={})
 
     assert settings.model_dump() == {
-        "tools": {"attempts_max": 3, "base_wait_s": 2.0, "wait_s_max": 30.0, "deadline_s": 120.0},
+        "tools": {
+            "attempts_max": 3,
+            "base_wait_s": 2.0,
+            "wait_s_max": 30.0,
+            "deadline_s": 120.0,
+            "grace_s": 0.5,
+            "breaker_after": 3,
+        },
         "handoffs": {
             "repairs_max": 2,
             "repairs_per_run_max": 10,
@@ -288,7 +295,8 @@ def test_settings_hide_addresses_when_one_is_refused_in_code() -> None:
         (
             "\ntools:\n  atempts_max: 3\n",
             "handoffwatch.yaml:3: tools.atempts_max: unknown key",
-            "did you mean attempts_max? known keys: attempts_max, base_wait_s, deadline_s, wait_s_max",
+            "did you mean attempts_max? known keys: attempts_max, base_wait_s, breaker_after, deadline_s, grace_s, "
+            "wait_s_max",
         ),
         (
             "zebra: 1\n",
@@ -338,7 +346,8 @@ def test_settings_name_file_line_and_key_when_the_file_is_wrong(
             "HANDOFFWATCH_TOOLS__ATEMPTS_MAX",
             "3",
             "HANDOFFWATCH_TOOLS__ATEMPTS_MAX: tools.atempts_max: unknown key",
-            "did you mean attempts_max? known keys: attempts_max, base_wait_s, deadline_s, wait_s_max",
+            "did you mean attempts_max? known keys: attempts_max, base_wait_s, breaker_after, deadline_s, grace_s, "
+            "wait_s_max",
         ),
         (
             "HANDOFFWATCH_TOOL__ATTEMPTS_MAX",

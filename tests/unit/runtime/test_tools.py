@@ -166,7 +166,7 @@ def test_tool_raises_by_what_may_follow_when_it_fails_for_good(
     with _run(watched), pytest.raises(ToolFailed) as caught:
         find()
 
-    assert (type(caught.value), str(caught.value), caught.value.text) == (kind, message, text)
+    assert (type(caught.value), caught.value.message, caught.value.text) == (kind, message, text)
     assert caught.value.__cause__ is (outcome if isinstance(outcome, Exception) else None)
     assert list(left) == ["never"]
     assert watched.time.waits_s == []

@@ -13,7 +13,7 @@ def test_tool_settings_are_the_documented_ones_when_nothing_is_set() -> None:
     """Three attempts, two seconds to start from, thirty at most, two minutes in all; the policy has the same."""
     defaults = {"attempts_max": 3, "base_wait_s": 2.0, "wait_s_max": 30.0, "deadline_s": 120.0}
 
-    assert ToolSettings().model_dump() == defaults
+    assert ToolSettings().model_dump() == defaults | {"grace_s": 0.5, "breaker_after": 3}
     assert RetryPolicy() == RetryPolicy(**defaults)  # type: ignore[arg-type]
 
 
