@@ -26,15 +26,31 @@ _NOTHING_SENT: Final = frozenset(
         "NewConnectionError",
         "ConnectTimeoutError",
         "ClientConnectorError",
+        "ConnectionTimeoutError",
+        "EndpointConnectionError",
     }
 )
 _TIMEOUTS: Final = frozenset(
-    {"TimeoutException", "Timeout", "ReadTimeout", "WriteTimeout", "ReadTimeoutError", "ServerTimeoutError"}
+    {
+        "TimeoutException",
+        "Timeout",
+        "ReadTimeout",
+        "WriteTimeout",
+        "ReadTimeoutError",
+        "ServerTimeoutError",
+        "APITimeoutError",
+    }
 )
 _LOST: Final = frozenset(
     {"TransportError", "NetworkError", "ProtocolError", "RemoteProtocolError", "ReadError", "WriteError",
-     "ServerDisconnectedError", "ClientConnectionError", "IncompleteRead", "BadStatusLine"}
+     "ServerDisconnectedError", "ClientConnectionError", "IncompleteRead", "BadStatusLine", "ConnectionClosedError",
+     "ClientPayloadError", "APIConnectionError"}
 )  # fmt: skip
+_WRAPPERS: Final = frozenset(
+    {"APIConnectionError", "RequestException", "HTTPError", "HTTPClientError", "BotoCoreError"}
+)
+"""Errors of openai, anthropic, requests, urllib3 and botocore whose cause alone says whether anything was sent."""
+_CAUSES_MAX: Final = 8
 
 
 def classify_status(
@@ -72,9 +88,7 @@ def classify_exception(error: BaseException, safety: Safety, *, now_s: float = 0
         failure = classify_status(status, safety, retry_after=_header(holder, "retry-after"), now_s=now_s)
         if failure is not None:
             return failure
-    reason = _attribute(error, "reason")
-    if isinstance(reason, Exception):
-        error = reason
+    error = _telling(error)
     names = {cls.__name__ for cls in type(error).__mro__}
     if names & _NOTHING_SENT or isinstance(error, _NEVER_SENT) or _number(error, "errno") in _UNREACHABLE:
         return Failure(FailureClass.RETRYABLE, _connection_code(error, names), "connection_error")
@@ -148,15 +162,33 @@ def _unanswered(safety: Safety) -> FailureClass:
     return FailureClass.AMBIGUOUS if safety is Safety.UNSAFE else FailureClass.RETRYABLE
 
 
+def _telling(error: BaseException) -> BaseException:
+    """Return the error that says whether anything was sent: the error itself, or the one that it wraps.
+
+    Only known wrappers are looked into: the context of any other error may belong to another request.
+    """
+    for _ in range(_CAUSES_MAX):
+        names = {cls.__name__ for cls in type(error).__mro__}
+        inner = _attribute(error, "reason")
+        if not isinstance(inner, Exception):
+            says = names & (_NOTHING_SENT | _TIMEOUTS | _LOST) and "APIConnectionError" not in names
+            inner = None if says or not names & _WRAPPERS else error.__cause__ or error.__context__
+        if inner is None:
+            return error
+        error = inner
+    return error
+
+
 def _connection_code(error: BaseException, names: set[str]) -> ToolCode:
     chain: BaseException | None = error
-    for _ in range(8):
+    for _ in range(_CAUSES_MAX):
         if isinstance(chain, socket.gaierror):
             return ToolCode.DNS
         if isinstance(chain, ssl.SSLError):
             return ToolCode.TLS
         chain = None if chain is None else chain.__cause__ or chain.__context__
-    return ToolCode.TIMEOUT if names & {"ConnectTimeout", "PoolTimeout", "ConnectTimeoutError"} else ToolCode.CONNECTION
+    timed_out = names & {"ConnectTimeout", "PoolTimeout", "ConnectTimeoutError", "ConnectionTimeoutError"}
+    return ToolCode.TIMEOUT if timed_out and "NewConnectionError" not in names else ToolCode.CONNECTION
 
 
 def _attribute(holder: object, name: str) -> Any:

@@ -163,3 +163,22 @@ def test_text_for_model_holds_nothing_of_the_result_when_it_failed() -> None:
     assert text_for_model("find_order", failure) == (  # type: ignore[arg-type]
         "TOOL_REJECTED: find_order refused these arguments. Correct them, or tell the user that it was refused."
     )
+
+
+@pytest.mark.parametrize(
+    "text", ['{"success":false,"error_code":"SQL_ERROR"}', ' {"ok": false}', '{"status": "error"}', '{"error": "x"}']
+)
+def test_judge_result_is_a_failure_when_json_text_inside_says_so(text: str) -> None:
+    """BR-046: the protocol's flag said fine while the text inside told of a failure; a returned text counts alike."""
+    for value in (text, {"isError": False, "content": [{"type": "text", "text": text}]}):
+        assert judge_result(value, Safety.SAFE, None) == REFUSED
+        assert judge_result(value, Safety.UNSAFE, None) == UNCLEAR
+        assert judge_result(value, Safety.UNSAFE, lambda _: True) is None
+
+
+@pytest.mark.parametrize(
+    "text", ['{"ok": false', '[{"ok": false}]', '{"a":' * 30_000, '{"ok": true}', 'x {"ok": false}']
+)
+def test_judge_result_is_a_success_when_text_is_no_json_object_that_failed(text: str) -> None:
+    """BR-046: words, broken, deep and long JSON are answers."""
+    assert judge_result({"content": [{"text": text}]}, Safety.UNSAFE, None) is None
