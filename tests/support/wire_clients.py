@@ -95,12 +95,13 @@ CLIENTS: Final = ("httpx", "httpx_async", "requests", "aiohttp")
 
 
 def wire_tool(watch: Watch, name: str, client: str, safety: str, **more: Any) -> Tool:
-    """Register a tool that calls with this client; safe tools GET, others POST.
+    """Register a tool that calls with this client; safe tools GET (aiohttp: POST), others POST.
 
     Returns:
         A function that makes one logical call, played by a script; the async clients get an event loop for each call.
     """
-    method = "GET" if safety == "safe" else "POST"
+    # aiohttp repeats a GET by itself when the server disconnects, unseen by any tool; a POST it sends once.
+    method = "GET" if safety == "safe" and client != "aiohttp" else "POST"
     if client in PLAIN:
 
         @watch.tool(name, safety=safety, **more)

@@ -1,4 +1,4 @@
-"""What must become of a wire attempt, written out by hand from DESIGN section 3 rule 1: no code of the product is asked.
+"""What must become of a wire attempt, by hand from DESIGN section 3 rule 1: no code of the product is asked.
 
 Each row has the code of the attempt, then what follows for a safe, an idempotent and an unsafe tool: O it worked,
 R it may be repeated, F nobody may guess, J the arguments were refused, A it may have happened.
