@@ -16,10 +16,12 @@ from handoffwatch.vocabulary import (
     BypassCause,
     Check,
     Criticality,
+    FailureClass,
     Mode,
     Reaction,
     RunOutcome,
     Safety,
+    ToolCode,
     ToolsNeed,
     ZeroSuccessCause,
 )
@@ -42,7 +44,7 @@ def bear_process(book: Book, *, release: str, semconv: str) -> None:
     codes = [(code, reason.reaction) for code, reason in REASONS.items()]
     _bear_handoffs(book, OTHER, OTHER, OTHER, OTHER, mode=Mode.ENFORCE, codes=codes)
     _bear_all(book, frozenset({Registered.TOOL}), {"tool": OTHER})
-    _bear_tool_codes(book, OTHER, Safety.UNSAFE)
+    _bear_tool_codes(book, OTHER, declared_codes(Safety.UNSAFE))
 
 
 def bear_route(
@@ -93,11 +95,11 @@ def bear_workflow(book: Book, name: str, *, tools: ToolsNeed) -> None:
         book.bear(c.RUNS_WITHOUT_TOOL_SUCCESS, {"workflow": name, "tools": tools, "cause": cause})
 
 
-def bear_tool(book: Book, name: str, *, safety: Safety) -> None:
-    """Bear the series of a tool, with the codes and classes that its safety allows."""
+def bear_tool(book: Book, name: str, *, codes: Collection[tuple[ToolCode, FailureClass]]) -> None:
+    """Bear the series of a tool, with the codes and classes that its calls can fail with."""
     book.register(Registered.TOOL, name)
     _bear_all(book, frozenset({Registered.TOOL}), {"tool": name})
-    _bear_tool_codes(book, name, safety)
+    _bear_tool_codes(book, name, codes)
 
 
 def bear_operation(book: Book, name: str) -> None:
@@ -131,8 +133,8 @@ def _bear_handoffs(
         book.bear(c.HANDOFF_FINDINGS, {**known, "mode": mode, "reason": code, "reaction": reaction})
 
 
-def _bear_tool_codes(book: Book, name: str, safety: Safety) -> None:
+def _bear_tool_codes(book: Book, name: str, codes: Collection[tuple[ToolCode, FailureClass]]) -> None:
     book.bear(c.TOOL_ATTEMPTS, {"tool": name, "code": OK})
-    for code, failure_class in declared_codes(safety):
+    for code, failure_class in codes:
         book.bear(c.TOOL_ATTEMPTS, {"tool": name, "code": code})
         book.bear(c.TOOL_FAILURES, {"tool": name, "code": code, "failure_class": failure_class})

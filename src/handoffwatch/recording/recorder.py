@@ -27,10 +27,11 @@ from handoffwatch.vocabulary import (
     Component,
     Criticality,
     DropCause,
+    FailureClass,
     Mode,
     Reaction,
-    Safety,
     Signal,
+    ToolCode,
     ToolsNeed,
 )
 
@@ -193,9 +194,9 @@ class Recorder:
         """Bear the series of a workflow at 0."""
         births.bear_workflow(self._book, name, tools=tools)
 
-    def register_tool(self, name: str, *, safety: Safety) -> None:
-        """Bear the series of a tool at 0."""
-        births.bear_tool(self._book, name, safety=safety)
+    def register_tool(self, name: str, *, codes: Collection[tuple[ToolCode, FailureClass]]) -> None:
+        """Bear the series of a tool at 0, for the codes and classes that its calls can fail with."""
+        births.bear_tool(self._book, name, codes=codes)
 
     def register_operation(self, name: str) -> None:
         """Bear the series of an operation at 0."""

@@ -7,6 +7,7 @@ import functools
 import threading
 import uuid
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from handoffwatch.events import (
@@ -21,8 +22,10 @@ from handoffwatch.recording.spans import EXECUTE_TOOL, OPERATION_NAME, TOOL_CALL
 from handoffwatch.runtime.call_arguments import digest_of, key_of
 from handoffwatch.runtime.step import Step
 from handoffwatch.tools.classification import classify_exception, without_code
+from handoffwatch.tools.client_retries import client_retries
 from handoffwatch.tools.control_flow import asks_the_model, is_control_flow
 from handoffwatch.tools.failure import Failure, text_for_model
+from handoffwatch.tools.quoting import quoted_reason
 from handoffwatch.tools.retry import wait_before_retry_s
 from handoffwatch.tools.success import judge_result
 from handoffwatch.tools.tool import Tool
@@ -174,7 +177,7 @@ class Call:
         Returns:
             ok; retry with `wait_s`; give_up or needs_human with the text for the model.
         """
-        return self._attempted(self.judge(value), repeated=self._repeats_told(value))
+        return self._attempted(self.judge(value), told=value)
 
     def began(self, piece: object) -> Step:
         """Say that a stream has given its first piece, which ends nothing when it is good; returns as `returned`."""
@@ -188,7 +191,8 @@ class Call:
     def judge(self, value: object) -> Failure | None:
         """Return how a value failed by the tool's success rule, or None; it ends nothing."""
         try:
-            return judge_result(value, self.tool.safety, self.tool.success, now_s=self._clock.wall_s())
+            failure = judge_result(value, self.tool.safety, self.tool.success, now_s=self._clock.wall_s())
+            return failure if failure is None else self._detailed(failure, value)
         except Exception as error:  # noqa: BLE001 - a tool's success rule may raise: nothing is proven, so it failed
             self._recorder.emit(InternalErrorCaught(Component.TOOLS, type(error).__name__))
             return without_code(self.tool.safety)
@@ -204,7 +208,7 @@ class Call:
             return self.cancelled()
         if is_control_flow(error):
             return self.suspended()
-        return self._attempted(self._classified(error), repeated=self._repeats_told(error))
+        return self._attempted(self._classified(error), told=error)
 
     def broke_off(self, error: Exception | None, failure: Failure | None = None) -> Step:
         """End the call because its stream failed after the first piece: it is never begun again.
@@ -263,18 +267,29 @@ class Call:
 
     def _classified(self, error: Exception) -> Failure:
         if asks_the_model(error):
-            return Failure(FailureClass.REJECTED, ToolCode.RESULT, "a refusal")
+            return Failure(FailureClass.REJECTED, ToolCode.RESULT, "a refusal", detail=quoted_reason(error))
         try:
-            return classify_exception(error, self.tool.safety, now_s=self._clock.wall_s())
+            failure = classify_exception(error, self.tool.safety, now_s=self._clock.wall_s())
+            return self._detailed(failure, error)
         except Exception as fault:  # noqa: BLE001 - a foreign exception may raise when it is read: it says nothing
             self._recorder.emit(InternalErrorCaught(Component.TOOLS, type(fault).__name__))
             return without_code(self.tool.safety)
 
-    def _repeats_told(self, told: object) -> int:
-        """Return how many attempts the client library made before the one that it told of."""
-        return 0
+    def _detailed(self, failure: Failure, told: object) -> Failure:
+        """Return a failure with the tool's own class, and with what it said when it is one that the model may mend."""
+        failure = self.tool.overrides.sorted(failure, told)
+        if (
+            failure.failure_class is FailureClass.RETRYABLE
+            and self.tool.safety is Safety.UNSAFE
+            and client_retries(told)
+        ):
+            return without_code(self.tool.safety)  # the last attempt did nothing; nobody knows of those before it
+        if failure.failure_class is not FailureClass.REJECTED:
+            return failure
+        return replace(failure, detail=quoted_reason(told))
 
-    def _attempted(self, failure: Failure | None, *, may_repeat: bool = True, repeated: int = 0) -> Step:
+    def _attempted(self, failure: Failure | None, *, may_repeat: bool = True, told: object = None) -> Step:
+        repeated = 0 if told is None else client_retries(told)
         with self._lock:
             if self._end is not None:
                 return self._end
@@ -320,7 +335,7 @@ class Call:
 
     def _given_up(self, failure: Failure) -> Step:
         text = text_for_model(self.tool.name, failure)
-        return Step(Action.GIVE_UP, text, failure_class=failure.failure_class)
+        return Step(Action.GIVE_UP, text, failure.retry_after_s or 0.0, failure_class=failure.failure_class)
 
     def _ended_ambiguous(self, failure: Failure) -> Step:
         """End the call, of which nobody knows whether it happened, with a case for a person."""

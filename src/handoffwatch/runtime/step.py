@@ -15,7 +15,7 @@ class Step(NamedTuple):
     Attributes:
         action: What to do; each primitive documents the few that it returns.
         text: Fixed text: for the model (a repair request, a failed tool) or for the user (an answer, a refusal).
-        wait_s: Seconds to wait before a retry.
+        wait_s: Seconds to wait before a retry; of a call that is given up, those that its service asked for.
         decision: The watchdog's decision, for handoffs.
         handoff_id: The id of the handoff.
         crossing: Which handoff `arrived` and `ended` are about, also when two share an id.

@@ -233,7 +233,8 @@ def failed(call: Call, step: Step) -> ToolFailed:
         )
     if step.failure_class is FailureClass.REJECTED:
         return ToolRejected(f"tool {tool}: the tool refused these arguments", text=step.text)
-    return ToolDown(f"tool {tool}: the call failed", text=step.text)
+    hint = f"its service asks to wait {step.wait_s:.0f} s before the next call" if step.wait_s else ""
+    return ToolDown(f"tool {tool}: the call failed", text=step.text, hint=hint)
 
 
 def refuse_or_bypass(watch: Watch, kind: OperationKind, error: LedgerUnavailable) -> None:

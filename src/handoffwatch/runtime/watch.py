@@ -347,6 +347,8 @@ class Watch:
         deadline_s: float | None = None,
         limit_s: float | None = None,
         when_failed: str = "raise",
+        statuses: Mapping[int, str] | None = None,
+        errors: Mapping[type[Exception], str] | None = None,
     ) -> Callable[[F], F]:
         """Register a tool; the result decorates the function that makes the call: plain, async, or a generator.
 
@@ -365,11 +367,14 @@ class Watch:
             deadline_s: The longest a call may take in all; None takes the setting.
             limit_s: The longest one wire attempt may take; a plain function then runs in a thread of its own. Work that
                 goes on after it is left running: for an unsafe tool nobody knows then whether it happens.
+            statuses: By HTTP status the failure class that it has here: `retryable`, `fatal`, `rejected`, `ambiguous`.
+            errors: By class of exception the failure class that it has here.
             when_failed: `raise`, or `text` to return the fixed text for the model instead.
 
         Raises:
             RegistrationError: The name is taken or no label, the operation is unknown, or a value is outside its set.
         """
+        from handoffwatch.tools.overrides import Overrides
         from handoffwatch.tools.retry import RetryPolicy
         from handoffwatch.tools.tool import Tool
 
@@ -401,6 +406,7 @@ class Watch:
             operation,
             limit_s,
             member(where, "when_failed", when_failed, WhenFailed),
+            Overrides(statuses or {}, errors or {}),
         )
         refuse_async_rule(name, success)
         if operation is None:
@@ -647,7 +653,7 @@ class Watch:
 
     def _register_tool(self, tool: Tool) -> None:
         self.registrations.add_tool(tool)
-        self.recorder.register_tool(tool.name, safety=tool.safety)
+        self.recorder.register_tool(tool.name, codes=tool.codes)
 
     def _write_registrations(self) -> None:
         """Make workflows, operations and routes rows of the ledger, so that a separate exporter shows them at 0.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
+from http import HTTPStatus
 from itertools import islice
 from typing import Final
 
@@ -15,6 +17,9 @@ from handoffwatch.vocabulary import FailureClass, Safety, ToolCode
 TEXT_CHARACTERS_MAX: Final = 65_536
 """The longest text of a result that is read as JSON; a longer one is an answer."""
 _BLOCKS_MAX: Final = 20
+_STATUS_NAMES: Final = ("status", "status_code", "statusCode", "code")
+_STATUS_LINE: Final = re.compile(r"([45][0-9]{2}) ([A-Za-z][A-Za-z '-]{1,40})")
+_PHRASES: Final = {status.value: status.phrase.lower() for status in HTTPStatus}
 
 SuccessRule = Callable[[object], "bool | FailureClass"]
 """A tool's own rule: True succeeds, False fails with the default class, a failure class fails with that class."""
@@ -37,7 +42,11 @@ def judge_result(value: object, safety: Safety, rule: SuccessRule | None, *, now
     status = status_of(value) if hasattr(value, "headers") else None
     if status is not None:
         return classify_status(status, safety, retry_after=retry_after_of(value), now_s=now_s)
-    return _refused(safety) if says_it_failed(value) or any(map(_says_failed, _texts(value))) else None
+    for said in (value, *filter(None, map(_object_in, _texts(value)))):
+        if says_it_failed(said):
+            status = _status_in(said)
+            return _refused(safety) if status is None else classify_status(status, safety, now_s=now_s)
+    return None
 
 
 def _texts(value: object) -> Iterator[str]:
@@ -52,14 +61,33 @@ def _texts(value: object) -> Iterator[str]:
             yield text
 
 
-def _says_failed(text: str) -> bool:
-    """Return whether a text is a JSON object that says that it failed; other words decide nothing."""
+def _object_in(text: str) -> object:
+    """Return the JSON object that a text is, else None: other words decide nothing."""
     if len(text) > TEXT_CHARACTERS_MAX or not text.lstrip().startswith("{"):
-        return False
+        return None
     try:
-        return says_it_failed(json.loads(text))
+        return json.loads(text)
     except (ValueError, RecursionError):  # it is no JSON, so it is words
-        return False
+        return None
+
+
+def _status_in(said: object) -> int | None:
+    """Return the HTTP status of an error that a failed result carries: a number of 400 to 599 under a name for one, or
+    the number and the words of a status line as its error, such as `401 Unauthorized`."""
+    if not isinstance(said, Mapping):
+        return None
+    error = said.get("error")
+    for holder in (said, error):
+        numbers = [holder.get(name) for name in _STATUS_NAMES] if isinstance(holder, Mapping) else []
+        for number in numbers:
+            if type(number) is int and 400 <= number <= 599:
+                return number
+    found = _STATUS_LINE.match(error) if isinstance(error, str) else None
+    if found is None:
+        return None
+    status = int(found[1])
+    is_known = status in _PHRASES and found[2].lower().startswith(_PHRASES[status])
+    return status if is_known else None
 
 
 def _refused(safety: Safety) -> Failure:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from handoffwatch.tools.classification import declared_codes
+from handoffwatch.tools.overrides import NO_OVERRIDES, Overrides
 from handoffwatch.tools.retry import RetryPolicy
 from handoffwatch.tools.success import SuccessRule
-from handoffwatch.vocabulary import Safety, WhenFailed
+from handoffwatch.vocabulary import FailureClass, Safety, ToolCode, WhenFailed
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,7 @@ class Tool:
         policy: Bounds of its repetition.
         operation: The kind of operation that a call opens, or None.
         limit_s: The most seconds of one wire attempt; None sets no limit.
+        overrides: What it means by its statuses and exceptions.
         when_failed: Whether a failed call raises or returns its text for the model.
     """
 
@@ -30,3 +33,11 @@ class Tool:
     operation: str | None
     limit_s: float | None = None
     when_failed: WhenFailed = WhenFailed.RAISE
+    overrides: Overrides = NO_OVERRIDES
+
+    @property
+    def codes(self) -> list[tuple[ToolCode, FailureClass]]:
+        """Every pair of code and class that a call can fail with, for series that are born at 0."""
+        declared = {*declared_codes(self.safety)}
+        declared |= {(ToolCode.EXCEPTION, each) for each in FailureClass if each is not FailureClass.RETRYABLE}
+        return sorted(declared | self.overrides.codes(declared))  # a call within it that failed passes through

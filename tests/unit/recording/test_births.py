@@ -146,8 +146,7 @@ def test_tool_is_born_at_0_with_the_codes_of_its_safety_when_it_is_registered(sa
     """A pair of code and class that the safety cannot yield has no series."""
     watch = Watch(settings=Settings())
     watch.tool("find", safety=safety)
-    uncoded = "ambiguous" if safety == "unsafe" else "fatal"
-    pairs = {*_STATUSES, *_UNSENT, ("exception", uncoded)}
+    pairs = {*_STATUSES, *_UNSENT, *(("exception", each) for each in ("fatal", "rejected", "ambiguous"))}
     pairs |= {(code, unanswered) for code in ("408", "500", "502", "503", "504", "other_4xx", "other_5xx")}
     pairs |= {(code, unanswered) for code in ("timeout", "connection", "tls")}
     failures = {line for line in born(watch.registry, "tool_failures_total") if 'tool="find"' in line}

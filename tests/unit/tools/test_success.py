@@ -9,6 +9,7 @@ from types import MappingProxyType
 import httpx
 import pytest
 
+from handoffwatch.tools.classification import classify_status
 from handoffwatch.tools.failure import Failure, text_for_model
 from handoffwatch.tools.guard import refusal_reason
 from handoffwatch.tools.success import judge_result, says_it_failed
@@ -60,8 +61,8 @@ def test_judge_result_is_a_success_when_the_result_does_not_say_it_failed(value:
         {"ok": False},
         {"success": False, "error_code": "SQL_ERROR"},
         {"status": "error"},
-        {"error": "401 Unauthorized"},
-        {"error": {"code": 401}},
+        {"error": "order not found"},
+        {"error": {"code": "E-7"}},
         {"data": None, "errors": [{"message": "x"}]},
         {"data": {"a": 1, "b": None}, "errors": [{"message": "x"}]},
         {"errors": [{"message": "Schema is valid", "extensions": {"code": "success"}}]},
@@ -78,6 +79,36 @@ def test_judge_result_is_a_failure_when_the_result_says_so_itself(
     """BR-045, BR-048, BR-049: an error flag, an errors list or nothing but an error; ambiguous on an unsafe tool."""
     assert judge_result(value, safety, None) == expected
     assert says_it_failed(value) is True
+
+
+@pytest.mark.parametrize(
+    ("value", "status"),
+    [
+        ({"error": "401 Unauthorized"}, "401"),
+        ({"error": "404 Not Found: /orders/4417"}, "404"),
+        ({"error": {"code": 401}}, "401"),
+        ({"is_error": True, "status": 403}, "403"),
+        ({"ok": False, "status_code": 422}, "422"),
+        ({"content": [{"type": "text", "text": '{"success": false, "statusCode": 503}'}]}, "503"),
+        ('{"error": "401 Unauthorized"}', "401"),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("safety", Safety)
+def test_failed_result_is_sorted_by_the_status_that_it_carries(value: object, status: str, safety: Safety) -> None:
+    """BR-046, BR-049: an error that names its status is no error without a code; credentials stay fatal."""
+    assert judge_result(value, safety, None) == classify_status(int(status), safety)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{"error": "404 orders failed"}, {"error": "401"}, {"ok": False, "status": 200}, {"ok": False, "code": True},
+     {"ok": False, "status": 7_777}, {"error": "999 Unknown"}, {"error": ["401 Unauthorized"]}],
+    ids=repr,
+)  # fmt: skip
+def test_failed_result_without_a_status_stays_one_without_a_code(value: object) -> None:
+    """A number in words is no status line."""
+    assert judge_result(value, Safety.SAFE, None) == REFUSED
 
 
 @pytest.mark.parametrize(
