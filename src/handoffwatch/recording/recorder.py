@@ -101,12 +101,17 @@ class Recorder:
     def open(self, name: str, attributes: Attributes, *, within: Scope | None = None) -> Scope:
         """Start the span of a crossing and return its scope.
 
+        Within a scope whose trace is not sampled there is none to start, unless the host has a sampled span current:
+        the crossing has that of the scope, which records nothing.
+
         Args:
             name: The span's name.
             attributes: What samplers see.
             within: The scope that is its parent when no span is current, as in threads and callbacks.
         """
         try:
+            if within is not None and not within.may_be_kept and not trace.get_current_span().is_recording():
+                return Scope(self, within.span)
             span = self._tracer.start_span(
                 clean(name), _parent(within), attributes=attributes, start_time=self._now_ns()
             )

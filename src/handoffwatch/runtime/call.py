@@ -56,7 +56,6 @@ class Call:
         watch: The watch.
         run: The run it belongs to; None when it belongs to none.
         call_id: The framework's id of the call, as it may be written; empty when it gave none.
-        case_subject: What its case is known by, when it gets one.
         is_read_back: Whether what nobody knows is looked up before the call ends; the flow says so.
         args: The arguments as they came; evidence keeps them redacted. None when nobody gave them.
     """
@@ -66,7 +65,6 @@ class Call:
     ) -> None:
         self.tool = tool
         self.run = run
-        self.case_subject = uuid.uuid4().hex
         self.call_id = "" if call_id is None else clean(str(call_id))
         self.is_read_back = False
         self.watch = watch
@@ -89,6 +87,11 @@ class Call:
         within = run.scope if run is not None else None
         self._scope = self._recorder.open(f"{EXECUTE_TOOL} {tool.name}", attributes, within=within)
         self._recorder.emit(ToolCallStarted(self._run_id, tool.name, is_id_repeated=self._is_id_repeated()))
+
+    @functools.cached_property
+    def case_subject(self) -> str:
+        """What the case of the call is known by, when it gets one."""
+        return uuid.uuid4().hex
 
     @property
     def scope(self) -> Scope:

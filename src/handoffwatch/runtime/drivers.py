@@ -7,9 +7,9 @@ import inspect
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, TypeVar
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, TypeVar
 
 from opentelemetry import trace
 
@@ -27,8 +27,7 @@ class NeedsAsyncDriver(TypeError):
     """A function that was to be called in plain code returned a coroutine."""
 
 
-@dataclass(frozen=True, slots=True)
-class Invoke:
+class Invoke(NamedTuple):
     """Call the user's function; its result or exception goes back into the flow.
 
     Attributes:
@@ -47,7 +46,7 @@ class Invoke:
 
     function: Callable[..., Any]
     args: tuple[Any, ...] = ()
-    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    kwargs: Mapping[str, Any] = MappingProxyType({})
     span: trace.Span | None = None
     limit_s: float | None = None
     grace_s: float = 0.0
@@ -70,15 +69,13 @@ class LeftRunning(TimeoutError):
         self._work.add_done_callback(told)
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(NamedTuple):
     """Let time pass."""
 
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(NamedTuple):
     """Run a durable step: it may wait for one commit, so async code runs it off the loop."""
 
     function: Callable[[], Any]
@@ -87,6 +84,8 @@ class Write:
 FlowStep = Invoke | Wait | Write
 _LEFT: Final[set[asyncio.Future[Any]]] = set()
 """Work that was left running; a loop itself holds it weakly."""
+
+_NOTHING: Final = nullcontext()
 
 T = TypeVar("T")
 Flow = Generator[FlowStep, Any, T]
@@ -99,12 +98,13 @@ def drive(flow: Flow[T], clock: Clock) -> T:
         NeedsAsyncDriver: A function that is to be called returned a coroutine.
         Exception: Whatever the flow raises, unchanged.
     """
-    resume: Callable[[], FlowStep] = flow.__next__
-    thrown: StopIteration | None = None
+    result: Any = None
+    failed: BaseException | None = None
     while True:
+        thrown = failed if isinstance(failed, StopIteration) else None
         unwrapped: StopIteration | None = None
         try:
-            step = resume()
+            step = flow.send(result) if failed is None else flow.throw(failed)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
         except RuntimeError as error:
@@ -114,12 +114,9 @@ def drive(flow: Flow[T], clock: Clock) -> T:
         if unwrapped is not None:
             raise unwrapped
         try:
-            result = _perform(step, clock)
+            result, failed = _perform(step, clock), None
         except BaseException as error:  # noqa: BLE001 - handed to the flow, which raises it again
-            thrown = error if isinstance(error, StopIteration) else None
-            resume = _thrower(flow, error)
-        else:
-            resume = _sender(flow, result)
+            failed = error
 
 
 async def drive_async(flow: Flow[T], clock: Clock) -> T:
@@ -128,31 +125,24 @@ async def drive_async(flow: Flow[T], clock: Clock) -> T:
     Raises:
         Exception: Whatever the flow raises, unchanged; cancellation too.
     """
-    resume: Callable[[], FlowStep] = flow.__next__
+    result: Any = None
+    failed: BaseException | None = None
     while True:
         try:
-            step = resume()
+            step = flow.send(result) if failed is None else flow.throw(failed)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
         try:
-            result = await _perform_async(step, clock)
+            result, failed = await _perform_async(step, clock), None
         except BaseException as error:  # noqa: BLE001 - handed to the flow, which raises it again
-            resume = _thrower(flow, error)
-        else:
-            resume = _sender(flow, result)
-
-
-def _sender(flow: Flow[T], result: Any) -> Callable[[], FlowStep]:
-    return lambda: flow.send(result)
-
-
-def _thrower(flow: Flow[T], error: BaseException) -> Callable[[], FlowStep]:
-    return lambda: flow.throw(error)
+            failed = error
 
 
 def _current(span: trace.Span | None) -> AbstractContextManager[object]:
-    if span is None:
-        return nullcontext()
+    """Make a span the current one; one that nobody records changes nothing within another, since that is not recorded
+    either."""
+    if span is None or not (span.is_recording() or trace.get_current_span() is trace.INVALID_SPAN):
+        return _NOTHING
     return trace.use_span(span, end_on_exit=False, record_exception=False, set_status_on_exception=False)
 
 

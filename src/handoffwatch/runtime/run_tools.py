@@ -117,6 +117,8 @@ class RunTools:
 
     def join(self, tool: str) -> Call | None:
         """Return a call of a tool that an outer layer has begun and whose attempts nobody tells; else None."""
+        if not self._outer:
+            return None
         with self._lock:
             waiting = self._outer.get(tool)
             while waiting:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from handoffwatch.errors import (
@@ -97,8 +97,11 @@ def call(wanted: Wanted) -> Flow[Any]:
     if outer is not None and outer.is_same_call(wanted.tool, (wanted.args, wanted.kwargs)):
         return (yield Invoke(wanted.function, wanted.args, wanted.kwargs))  # an outer layer watches this very call
     try:
-        opened = yield from open_call(wanted)
+        is_plain = wanted.tool.operation is None
+        opened = Opened(_begun(wanted, wanted.watch.current())) if is_plain else (yield from open_call(wanted))
         value, step, cause = yield from attempts(wanted, opened, told=opened.call.returned)
+        if is_plain and step.action is Action.OK:
+            return value  # nothing of it is written down
         return (yield from concluded(wanted, opened, value, step, cause))
     except ToolFailed as error:
         if wanted.tool.when_failed is WhenFailed.RAISE:
@@ -162,6 +165,15 @@ def attempts(
         told: Is told what the function returned, and says what follows.
     """
     call = opened.call
+    invoke = Invoke(
+        wanted.function,
+        wanted.args,
+        wanted.kwargs,
+        call.scope.span,
+        wanted.tool.limit_s,
+        wanted.watch.settings.tools.grace_s,
+        wanted.tool.safety is Safety.UNSAFE,
+    )
     try:
         while True:
             step = call.attempt()
@@ -169,8 +181,9 @@ def attempts(
                 return None, step, None
             value: Any = None
             cause: Exception | None = None
+            current = wanted.watch.calls.set(call)
             try:
-                value = yield from _invoked(wanted, call)
+                value = yield invoke
             except HandoffwatchError as error:
                 is_ambiguous = isinstance(error, NeedsHuman)
                 call.classified(FailureClass.AMBIGUOUS if is_ambiguous else FailureClass.FATAL, ToolCode.EXCEPTION)
@@ -185,6 +198,8 @@ def attempts(
                     raise
             else:
                 step = told(value)
+            finally:
+                wanted.watch.calls.reset(current)
             if step.action is not Action.RETRY:
                 return value, step, cause
             yield Wait(step.wait_s)
@@ -252,25 +267,6 @@ def _begun(wanted: Wanted, run: Run | None) -> Call:
         outer.given(args)
         return outer
     return Call(wanted.tool, watch=wanted.watch, run=run, args=args)
-
-
-def _invoked(wanted: Wanted, call: Call) -> Generator[Any, Any, Any]:
-    """Call the function; while it runs the call is the current one."""
-    tool = wanted.tool
-    invoke = Invoke(
-        wanted.function,
-        wanted.args,
-        wanted.kwargs,
-        call.scope.span,
-        limit_s=tool.limit_s,
-        grace_s=wanted.watch.settings.tools.grace_s,
-        is_left_running=tool.safety is Safety.UNSAFE,
-    )
-    token = wanted.watch.calls.set(call)
-    try:
-        return (yield invoke)
-    finally:
-        wanted.watch.calls.reset(token)
 
 
 def _effect(watch: Watch, call: Call, kind: OperationKind, intent: Intent) -> Flow[Effect]:

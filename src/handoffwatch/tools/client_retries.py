@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 _RETRIES_MAX: Final = 1_000
+_PLAIN: Final = frozenset({type(None), bool, int, float, str, bytes, list, tuple, set})
 
 
 def client_retries(told: object) -> int:
@@ -17,6 +18,8 @@ def client_retries(told: object) -> int:
     Args:
         told: What a tool returned or raised.
     """
+    if type(told) in _PLAIN or (type(told) is dict and "ResponseMetadata" not in told):
+        return 0
     response = _attribute(told, "response")
     for holder in (told, response):
         for found in (

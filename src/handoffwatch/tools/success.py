@@ -39,7 +39,7 @@ def judge_result(value: object, safety: Safety, rule: SuccessRule | None, *, now
         if isinstance(verdict, FailureClass):
             return Failure(verdict, ToolCode.RESULT, _status_of_class(verdict))
         return None if verdict else _refused(safety)
-    status = status_of(value) if hasattr(value, "headers") else None
+    status = status_of(value) if type(value) is not dict and hasattr(value, "headers") else None
     if status is not None:
         return classify_status(status, safety, retry_after=retry_after_of(value), now_s=now_s)
     for said in (value, *filter(None, map(_object_in, _texts(value)))):

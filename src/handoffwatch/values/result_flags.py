@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
-
-_ERROR_FLAGS: Final = ("isError", "is_error")
-_OK_FLAGS: Final = ("ok", "success")
 
 
 def says_it_failed(value: object) -> bool:
@@ -14,14 +10,16 @@ def says_it_failed(value: object) -> bool:
 
     Source: DESIGN section 3 rule 2.
     """
-    if not isinstance(value, Mapping):
-        return any(getattr(value, flag, None) is True for flag in _ERROR_FLAGS)
+    if type(value) is not dict and not isinstance(value, Mapping):
+        return getattr(value, "isError", None) is True or getattr(value, "is_error", None) is True
+    get = value.get
+    if get("isError") is True or get("is_error") is True or get("ok") is False or get("success") is False:
+        return True
+    errors = get("errors")
     return (
-        any(value.get(flag) is True for flag in _ERROR_FLAGS)
-        or any(value.get(flag) is False for flag in _OK_FLAGS)
-        or value.get("status") == "error"
-        or set(value) == {"error"}
-        or (isinstance(value.get("errors"), list) and bool(value["errors"]))
+        get("status") == "error"
+        or (len(value) == 1 and "error" in value)
+        or (isinstance(errors, list) and errors != [])
     )
 
 
