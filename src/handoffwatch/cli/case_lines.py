@@ -13,8 +13,13 @@ if TYPE_CHECKING:
 CASE_COLUMNS: Final = (
     "CASE", "KIND", "CRITICALITY", "OPENED", "WAITS UNTIL", "RESOLVED", "RULING", "ROUTE", "RUN", "FACTS"
 )  # fmt: skip
-_NOT_LISTED: Final = frozenset({"handoff_id", "task_id", "source", "target", "route", "stage", "approval", "trace_id"})
+_NOT_LISTED: Final = frozenset(
+    {"handoff_id", "task_id", "source", "target", "route", "stage", "approval", "trace_id", "safety", "idempotency_key"}
+)
 """Facts that a list has no room for; `show` has them all."""
+
+_NONE: Final[tuple[object, ...]] = ([], "")
+_UNIX_S: Final = "_unix_s"
 
 _IN_THE_RECORD: Final = frozenset({"subject", "source", "target", "reasons", "paths", "stage", "approval"})
 """What the record of a case says in more words, or what only a program can use."""
@@ -35,7 +40,7 @@ def case_fields(case: Case) -> dict[str, object]:
         "run": case.run_id,
         "subject": case.subject,
         **{name: value for name, value in optional.items() if value is not None},
-        **case.facts,
+        **_told(case),
         "opened": time_text(case.opened_unix_s),
         **({"waits until": _waits_until(case), "ruling": case.ruling or NOTHING} if case.kind is CaseKind.HELD else {}),
         "resolved": time_text(case.resolved_unix_s),
@@ -46,7 +51,9 @@ def case_fields(case: Case) -> dict[str, object]:
 
 def case_row(case: Case) -> tuple[str, ...]:
     """Return a case as the cells of its line."""
-    facts = {name: fact for name, fact in case.facts.items() if name not in _NOT_LISTED and fact not in ([], case.kind)}
+    facts = {
+        name: fact for name, fact in _told(case).items() if name not in _NOT_LISTED and fact not in (*_NONE, case.kind)
+    }
     return (
         case.case_id,
         case.kind,
@@ -59,6 +66,17 @@ def case_row(case: Case) -> tuple[str, ...]:
         printable(case.run_id),
         " ".join(f"{printable(name)}={listed(value)}" for name, value in facts.items()) or NOTHING,
     )
+
+
+def _told(case: Case) -> dict[str, object]:
+    """Return the facts of a case, with times as text."""
+    return dict(_as_text(name, fact) for name, fact in case.facts.items())
+
+
+def _as_text(name: str, fact: object) -> tuple[str, object]:
+    if name.endswith(_UNIX_S) and isinstance(fact, int | float):
+        return name.removesuffix(_UNIX_S), time_text(fact)
+    return name, fact
 
 
 def _waits_until(case: Case) -> str:

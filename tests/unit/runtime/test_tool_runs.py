@@ -610,6 +610,45 @@ def test_person_is_asked_only_when_the_store_cannot_say(records: Any) -> None:
     assert stored.record == {"arguments": [["4417", 3800], {}]}
 
 
+@pytest.mark.parametrize(("ends", "effect"), [("failed", "not_landed"), ("succeeded", "landed")])
+def test_accepted_call_is_pending_until_the_store_says_how_it_ended(ends: str, effect: str) -> None:
+    """BR-071: 202 is no end; reads that fail keep it pending, and only a terminal state settles it."""
+    watched = watched_with_ledger()
+    answers: list[Any] = [Status(522), TimeoutError(), "pending", ends]
+
+    def by_receipt(refund_id: str) -> dict[str, Any]:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return {"order_id": "4417", "amount_cents": 3800, "status": answer}
+
+    watch = watched.watch
+    watch.operation(
+        "refund", key="order_id", compare=("amount_cents",), receipt=Receipt, receipt_id="refund_id",
+        verifier=RecordVerifier(by_receipt),
+    )  # fmt: skip
+    watch.workflow("money", operations=["refund"])
+
+    class Accepted(dict[str, Any]):
+        status_code, headers = 202, {"location": "/refunds/r-1"}
+
+    @watch.tool("issue_refund", safety="unsafe", operation="refund")
+    def issue_refund(order_id: str, amount_cents: int) -> Accepted:
+        return Accepted(refund_id="r-1")
+
+    with watch.run("money") as run:
+        issue_refund("4417", 3800)
+        run.claim("done")
+    settler = watch.settler()
+    for left in (3, 2, 1, 0):
+        assert outcomes(watched, "settlement_seconds_count") == {}
+        watched.time.now_s += 7_200.0
+        assert settler.run_once() == 1
+        assert len(answers) == left
+    (settled,) = [value for name, value in outcomes(watched, "ledger_effects_settled_total").items() if effect in name]
+    assert settled == 1
+
+
 def test_case_of_an_ambiguous_call_holds_no_secret() -> None:
     """Its arguments are redacted by name and by shape."""
     watched = watched_with_ledger()

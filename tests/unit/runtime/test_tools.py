@@ -252,7 +252,7 @@ def test_tool_is_called_once_when_an_outer_retry_sees_its_failure() -> None:
 
 
 def test_tool_is_a_classified_failure_when_plain_code_returned_a_coroutine() -> None:
-    """Never a success, and no coroutine that was never awaited is left behind."""
+    """BR-050: never a success, and no coroutine that was never awaited is left behind."""
     watched = new_watched()
 
     async def work() -> list[str]:
@@ -274,7 +274,7 @@ def test_tool_is_a_classified_failure_when_plain_code_returned_a_coroutine() -> 
 
 
 def test_tool_does_not_block_the_loop_when_async_code_calls_it() -> None:
-    """Others run while it waits for its answer."""
+    """BR-050: others run while it waits for its answer."""
     watched = new_watched()
 
     async def main() -> str:
@@ -294,7 +294,7 @@ def test_tool_does_not_block_the_loop_when_async_code_calls_it() -> None:
 
 
 def test_tool_works_when_a_running_loop_calls_plain_code() -> None:
-    """A plain tool inside async code is called as it always was."""
+    """BR-050: a plain tool inside async code is called as it always was."""
     watched = new_watched()
     find = _plain(watched, "safe", lambda: ["4417"])
 
