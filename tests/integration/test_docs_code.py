@@ -17,7 +17,15 @@ _END = "\x1e"
 
 GUIDES = [
     ROOT / "docs" / f"{name}.md"
-    for name in ("contracts", "shadow-mode", "what-each-check-proves", "what-follows-a-decision", "boundary", "tools")
+    for name in (
+        "contracts",
+        "shadow-mode",
+        "what-each-check-proves",
+        "what-follows-a-decision",
+        "boundary",
+        "tools",
+        "final-answer-guard",
+    )
 ]
 
 

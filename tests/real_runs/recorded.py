@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from handoffwatch import Action, FailureClass, Watch
+from handoffwatch import Action, FailureClass, Run, Watch
 
 SuccessRule = Callable[[object], bool | FailureClass]
 """True when the result is what the tool returns when it worked, otherwise the class of the failure."""
@@ -85,9 +85,9 @@ def answers_with(works: Callable[[object], bool]) -> SuccessRule:
     return lambda result: True if works(result) else FailureClass.REJECTED
 
 
-def declare(watch: Watch, data: DataSet) -> None:
-    """Register the data set's workflow and its tools."""
-    watch.workflow(data.WORKFLOW, tools=data.NEED)
+def declare(watch: Watch, data: DataSet, *, need: str | None = None) -> None:
+    """Register the data set's workflow, with its own need of tools or another one, and its tools."""
+    watch.workflow(data.WORKFLOW, tools=need or data.NEED)
     for name, tool in data.TOOLS.items():
         watch.tool(name, safety=tool.safety, success=tool.success)
 
@@ -99,12 +99,17 @@ def drive(watch: Watch, data: DataSet, runs: Iterable[RecordedRun]) -> None:
     """
     for recorded in runs:
         with contextlib.suppress(RecordedCrash), watch.run(data.WORKFLOW, task_id=recorded.task_id) as run:
-            for made in recorded.calls:
-                call = run.call(made.tool, made.call_id, made.args)
-                call.attempt()
-                step = call.returned(made.result) if made.exists else call.classified(FailureClass.REJECTED)
-                assert step.action in {Action.OK, Action.GIVE_UP}, f"a recorded call cannot be repeated: {step}"
+            play(run, recorded)
             if recorded.crash:
                 raise RecordedCrash(recorded.crash)
             if recorded.answer is not None:
                 run.answer(recorded.answer)
+
+
+def play(run: Run, recorded: RecordedRun) -> None:
+    """Make the calls of a recorded run in a run."""
+    for made in recorded.calls:
+        call = run.call(made.tool, made.call_id, made.args)
+        call.attempt()
+        step = call.returned(made.result) if made.exists else call.classified(FailureClass.REJECTED)
+        assert step.action in {Action.OK, Action.GIVE_UP}, f"a recorded call cannot be repeated: {step}"
