@@ -36,7 +36,7 @@ class Capture(NamedTuple):
     Attributes:
         form: Its canonical form by the rules of the policy.
         is_whole: Whether every exact path leads somewhere.
-        schema_version: The text or number at that path; None when there is none.
+        schema_version: The text or number at that path; None when nothing is there, empty when it is something else.
     """
 
     form: Canonical
@@ -73,6 +73,7 @@ Found = Iterator[tuple[Finding, str]]
 """Findings, each with the pattern that it broke."""
 
 _EQUAL: Final = Comparison((), ())
+_ABSENT: Final = object()
 
 
 def capture(state: object, policy: BoundaryPolicy, *, like: Capture | None = None) -> Capture:
@@ -95,8 +96,9 @@ def capture(state: object, policy: BoundaryPolicy, *, like: Capture | None = Non
     top = tree.value if type(tree) is Form else tree
     if type(top) is not dict:
         return Capture(form, False, None)
-    version = top.get(SCHEMA_VERSION)
-    return Capture(form, _is_whole(top, form, policy.exact), version if type(version) in (str, int) else None)
+    version = top.get(SCHEMA_VERSION, _ABSENT)
+    says = None if version is _ABSENT else version if type(version) in (str, int) else ""
+    return Capture(form, _is_whole(top, form, policy.exact), says)
 
 
 def _is_whole(top: dict[str, Tree], form: Canonical, exact: ExactPaths) -> bool:

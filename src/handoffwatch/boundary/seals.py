@@ -43,6 +43,7 @@ _REST: Final = "rest"
 _FIELDS: Final[dict[str, tuple[type, ...]]] = {
     _SEAL: (int,),
     "key": (str,),
+    "route": (str,),
     "handoff_id": (str,),
     "attempt": (int,),
     "schema_version": (str,),
@@ -88,6 +89,7 @@ def seal(
     policy: BoundaryPolicy,
     *,
     key: SealKey,
+    route: str,
     handoff_id: str,
     attempt: int,
     schema_version: str,
@@ -100,6 +102,7 @@ def seal(
         state: What leaves, or its `Capture` under the same policy.
         policy: That of the route; the receiver must have the same paths.
         key: One that the receiver holds.
+        route: Of the handoff; a seal is good for one route.
         handoff_id: Of the handoff.
         attempt: 1-based number of this try.
         schema_version: That of the state.
@@ -112,6 +115,7 @@ def seal(
     """
     side = state if type(state) is Capture else capture(state, policy)
     for name, is_right, rule in (
+        ("route", is_name(route), "must be a text of 1 to 100 printable characters"),
         ("handoff_id", is_id(handoff_id), "must be an id of 1 to 255 characters"),
         ("attempt", type(attempt) is int and attempt >= 1, "must be a whole number of at least 1"),
         ("schema_version", is_name(schema_version), "must be a text of 1 to 100 printable characters"),
@@ -129,6 +133,7 @@ def seal(
     head: dict[str, Any] = {
         _SEAL: _VERSION,
         "key": key.key_id,
+        "route": route,
         "handoff_id": handoff_id,
         "attempt": attempt,
         "schema_version": schema_version,
@@ -151,6 +156,7 @@ def open_seal(
     policy: BoundaryPolicy,
     *,
     keys: Iterable[SealKey],
+    route: str,
     now_unix_s: float,
     consumed: Container[str] = frozenset(),
     required: bool = True,
@@ -162,6 +168,7 @@ def open_seal(
         state: What arrived, or its `Capture` under the same policy.
         policy: That of the route.
         keys: All that a sender may use.
+        route: On which the state arrived.
         now_unix_s: The time on the receiver's clock.
         consumed: Ids of the handoffs that were accepted before.
         required: Whether a missing seal blocks; else nothing is compared without one.
@@ -182,6 +189,7 @@ def open_seal(
         return _untrusted("must be as the sender made it: it is forged, or was changed")
     refusals = (
         (now_unix_s >= body["expires_unix_s"], "must not have expired"),
+        (body["route"] != route, "must be made for this route"),
         (body["handoff_id"] in consumed, "must be used once: its handoff was accepted before"),
         (body["policy"] != policy_digest(policy), "must be made under the paths of the receiver's policy"),
     )
@@ -203,7 +211,7 @@ def _changes(side: Capture, policy: BoundaryPolicy, body: dict[str, Any], key: S
         before, after = sealed.paths.get(pattern), arrived.paths[pattern]
         if traced.absent:
             for place in traced.absent[:PLACES_MAX]:
-                path = dotted(place)
+                path = policy.shown(place)
                 yield finding_of("value_missing", path, f"{path} must be there, and is not"), pattern
         elif before is None:
             path = dotted((pattern,))

@@ -331,7 +331,10 @@ def _free(folder: OpenFolder, name: SnapshotName) -> SnapshotName:
 
 
 def _is_there(folder: OpenFolder, name: SnapshotName) -> bool:
-    return any(folder.facts_of(file) is not None for file in (name.state_file, name.meta_file))
+    """Return whether something lies under a name; what left must not meet what arrived from another crossing."""
+    stages = SnapshotStage if name.stage is SnapshotStage.BEFORE else (name.stage,)
+    names = [name._replace(stage=stage) for stage in stages]
+    return any(folder.facts_of(file) is not None for each in names for file in (each.state_file, each.meta_file))
 
 
 class _Survey(NamedTuple):

@@ -122,17 +122,24 @@ Way = Carriers | Sealed | None
 """How a handoff comes over the boundary; None crosses none."""
 
 
-def way_of(export: Callable[[Any], Any] | None, import_: Callable[[Any], Any] | None, seal: Any) -> Way:
+def way_of(
+    export: Callable[[Any], Any] | None, import_: Callable[[Any], Any] | None, seal: Any, *, repair: object = None
+) -> Way:
     """Return how a handoff comes over the boundary.
 
     Raises:
-        RegistrationError: Only one of the two functions is given, or a seal beside them.
+        RegistrationError: Only one of the two functions is given, or a seal beside them or beside a repair.
     """
     if seal is not NOT_GIVEN:
         if export is not None or import_ is not None:
             raise RegistrationError(
                 "transfer: seal: must be given without export and import_, got it beside them",
                 hint="seal=text in the process that receives; export and import_ where one process does both",
+            )
+        if repair is not None:
+            raise RegistrationError(
+                "transfer: seal: must be given without repair: no answer was sealed, so that none could pass",
+                hint="repair in the process that sends",
             )
         return Sealed(seal)
     if export is None and import_ is None:

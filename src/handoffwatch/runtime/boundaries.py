@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import secrets
 import threading
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from handoffwatch.boundary.seal_keys import SealKey
     from handoffwatch.boundary.settings import BoundarySettings
     from handoffwatch.boundary.snapshots import Snapshots
+
+ACCEPTED_MAX: Final = 100_000
+"""Sealed handoffs whose acceptance a process remembers, whatever its ledger does; the oldest go first."""
 
 PRUNE_EVERY_S: Final = 600.0
 """How long after a look through a folder of snapshots the next one comes, unless much has been written since."""
@@ -68,6 +72,7 @@ class Boundaries:
         transforms: Those that the settings may name.
         digest_key: What digests are keyed with that leave the process; new in each.
         seal_keys: The first makes seals, all open them.
+        accepted: Routes and ids of the handoffs that came with a seal and were accepted, the oldest first.
     """
 
     def __init__(self, settings: BoundarySettings, clock: Clock, *, failed: Callable[[Exception], None]) -> None:
@@ -77,6 +82,7 @@ class Boundaries:
         self.transforms = Transforms()
         self.digest_key = secrets.token_bytes(32)
         self.seal_keys: tuple[SealKey, ...] = ()
+        self.accepted: OrderedDict[tuple[str, str], None] = OrderedDict()
         self._boundaries: dict[str, Boundary] = {}
         self._kept: dict[str, _Kept] = {}
         self._lock = threading.Lock()
@@ -116,7 +122,14 @@ class Boundaries:
     def hidden_on(self, route: str) -> tuple[str, ...]:
         """Return the paths and names that a route's policy keeps out of what is written."""
         policy = self.of(route).policy
-        return (*policy.redact, *policy.secret)
+        return (*policy.redact, *policy.secret, *policy.omit)
+
+    def accept(self, route: str, handoff_id: str) -> None:
+        """Take note of a handoff that came with a seal and was accepted, so that it is not accepted again."""
+        with self._lock:
+            self.accepted[route, handoff_id] = None
+            if len(self.accepted) > ACCEPTED_MAX:
+                self.accepted.popitem(last=False)
 
     def snapshots_of(self, route: str) -> Snapshots | None:
         """Return where the states of a route are kept; None when they are not."""

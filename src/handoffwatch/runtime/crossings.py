@@ -39,6 +39,7 @@ class Crossing:
         reserved: The task and the id under which the ledger holds it; None when it does not.
         diverted_to: `fallback` or `failure` when another agent takes it over; else empty.
         left: Its state as it left and the attempt that it was, until it has arrived; None when it crosses no boundary.
+        sealed_id: The id under which it came from another process; empty when it came from none.
         diverged: What was found on its way that a policy blocks.
         is_quarantined: Whether a case waits because of that.
         is_drawn: Whether it leaves evidence even when all is well; None until that was drawn.
@@ -62,6 +63,7 @@ class Crossing:
     reserved: tuple[str, str] | None = None
     diverted_to: str = ""
     left: Any = None
+    sealed_id: str = ""
     diverged: tuple[Finding, ...] = ()
     is_quarantined: bool = False
     is_drawn: bool | None = None
@@ -171,6 +173,15 @@ class Crossings:
     def take(self, crossing: Crossing) -> bool:
         """Take an open crossing out; False when it had ended before."""
         return self._take(self._open, crossing)
+
+    def take_leaving(self, crossing: Crossing) -> bool:
+        """Take out an open crossing that goes on in another process; False when it has ended or arrived here, or was
+        diverted."""
+        with self._lock:
+            leaves = crossing in self._open and not crossing.has_arrived and not crossing.diverted_to
+            if leaves:
+                self._open.discard(crossing)
+            return leaves
 
     def take_held(self, crossing: Crossing) -> bool:
         """Take a held crossing out, because a person or the time has decided; False when it is held no more."""

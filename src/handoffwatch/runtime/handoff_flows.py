@@ -107,6 +107,9 @@ def submit(
             attempt = yield from unseal(run, source, target, raw, key, way)
     except Exception as error:  # noqa: BLE001 - our own fault in a check fails closed, and is counted
         return run.failed_closed(error)
+    except BaseException as error:  # interrupted on its way over the boundary
+        run.handoffs.broken_off(run.handoffs.judge(source, target, raw, key), error)
+        raise
     if raised is not None:
         yield from store(run)
         raise raised

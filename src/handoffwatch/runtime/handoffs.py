@@ -121,9 +121,10 @@ class Handoffs(Judging):
     def leave(self, attempt: Attempt, before: object) -> None:
         """Capture the state of a handoff that is about to cross a boundary."""
         from handoffwatch.boundary.comparison import capture
+        from handoffwatch.runtime.passages import state_of
 
         crossing = attempt.crossing
-        crossing.left = capture(before, self._watch.boundaries.of(crossing.route).policy), attempt
+        crossing.left = capture(state_of(self._run, before), self._watch.boundaries.of(crossing.route).policy), attempt
 
     def arrived(self, handoff: Step | str, after: object = NOT_GIVEN) -> Step:
         """Return deliver when the handoff was let through, has not ended and has survived its way; else stop."""
@@ -138,25 +139,27 @@ class Handoffs(Judging):
             return handoff
         return Step(Action.DELIVER, "", 0.0, None, crossing.handoff_id, crossing)
 
-    def is_open(self, crossing: Crossing) -> bool:
-        """Return whether a handoff was let through and has not ended."""
-        return self._crossings.is_open(crossing)
+    def takes_leave(self, crossing: Crossing) -> bool:
+        """Take a handoff out that goes on in another process; False when it was not let through to leave."""
+        return self._crossings.take_leaving(crossing)
 
     def hand_on(self, crossing: Crossing) -> None:
-        """Let go of a handoff that goes on in another process, where it ends and is accepted."""
-        if self._crossings.take(crossing):
-            self._delivered.add(crossing.route)
-            self._tasks.leave(crossing, consumed=False, stops=False)
-            if crossing.reserved is not None:
-                self._run.unstored.add(_freed(crossing))
+        """Let go of a handoff that has left for another process, where it ends and is accepted."""
+        self._delivered.add(crossing.route)
+        self._tasks.take_back(crossing)
+        self._tasks.leave(crossing, consumed=False, stops=False)
+        if crossing.reserved is not None:
+            self._run.unstored.add(_freed(crossing))
+
+    def stayed(self, crossing: Crossing) -> None:
+        """Record that a handoff was about to leave for another process, and was interrupted."""
+        self._end(crossing, HandoffOutcome.NOT_DELIVERED)
 
     def lost(self, crossing: Crossing, decision: Decision, findings: Sequence[Finding], *, state: object) -> Decision:
-        """End a handoff that was let through and did not survive its way, and return the decision about it."""
+        """End a handoff that did not survive its way, once it was taken out, and return the decision about it."""
         from handoffwatch.runtime.passages import blocking, mark
 
         decision = amended(decision, findings)
-        if not self._crossings.take(crossing):
-            return decision
         mark(crossing, blocking(findings), decision.mode, self._watch.boundaries.of(crossing.route).policy)
         self._evidence.note_attempt(crossing, decision, state, {})
         self.stopped = True
@@ -170,20 +173,22 @@ class Handoffs(Judging):
                 self._run.bypassed(Check.BOUNDARY, crossing.route, BypassCause.UNCHECKED)
             return None
         from handoffwatch.boundary.comparison import capture, compare
-        from handoffwatch.runtime.passages import Side, blocking, digests, record
+        from handoffwatch.runtime.passages import Side, blocking, digests, record, state_of
 
         (before, attempt), run = crossing.left, self._run
         decision: Decision = attempt.decision
         policy = self._watch.boundaries.of(crossing.route).policy
-        arrived = capture(after, policy, like=before)
+        arrived = capture(state_of(run, after), policy, like=before)
         comparison = compare(before, arrived, policy)
         side = Side(crossing.route, crossing.handoff_id, crossing.attempts)
         diverged = blocking(comparison.findings)
         is_lost = bool(diverged) and decision.mode is not Mode.SHADOW and policy.on_failure is not OnFailure.PASS
         lost = amended(decision, comparison.findings) if is_lost else None
         record(run, comparison, side, lost=lost, digests=digests(run, before, arrived) if is_lost else ("", ""))
-        if is_lost:
+        if is_lost and self._crossings.take(crossing):
             return self.lost(crossing, decision, comparison.findings, state=after)
+        if is_lost:
+            return lost  # told by another thread
         if policy.artifacts:
             run.bypassed(Check.BOUNDARY, crossing.route, BypassCause.UNCHECKED)  # looking at them may wait: `transfer`
         elif diverged and decision.mode is not Mode.SHADOW:
@@ -365,6 +370,8 @@ class Handoffs(Judging):
         accepted = outcome is HandoffOutcome.DELIVERED or outcome is HandoffOutcome.RECEIVER_FAILED
         if accepted:
             self._delivered.add(crossing.route)
+            if crossing.sealed_id:
+                self._watch.boundaries.accept(crossing.route, crossing.sealed_id)
         reasons: list[str] = []
         if decision is not None and outcome is HandoffOutcome.STOPPED:
             codes = [item.code for item in decision.findings if item.reaction is Reaction.BLOCK]

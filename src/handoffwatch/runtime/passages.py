@@ -17,12 +17,13 @@ from handoffwatch.events import HandoffCompared
 from handoffwatch.runtime.attempts import Attempt, Carriers, Sealed
 from handoffwatch.runtime.boundaries import Boundary
 from handoffwatch.runtime.drivers import Flow, Invoke, Write
-from handoffwatch.runtime.envelopes import read_envelope, text_of
+from handoffwatch.runtime.envelopes import Envelope, read_envelope, text_of
 from handoffwatch.runtime.step import Step
 from handoffwatch.vocabulary import BypassCause, Check, Mode, OnFailure, Reaction, SnapshotStage, Stage
 
 if TYPE_CHECKING:
     from handoffwatch.boundary.policy import BoundaryPolicy
+    from handoffwatch.boundary.seal_keys import SealKey
     from handoffwatch.runtime.crossings import Crossing
     from handoffwatch.runtime.run import Run
 
@@ -45,7 +46,7 @@ def carry(
         attempt is about what left because nothing arrived.
     """
     side, boundary = _side(run, source, target, raw, key)
-    before = capture(_state(run, raw), boundary.on_the_way)
+    before = capture(state_of(run, raw), boundary.on_the_way)
     side, found = yield from _keep(run, before, boundary, side, SnapshotStage.BEFORE, is_new=True)
     stage = Stage.SERIALIZE
     try:
@@ -59,13 +60,10 @@ def carry(
         mark(attempt.crossing, blocking(found), attempt.decision.mode, boundary.policy)
         run.handoffs.refuse(run.concluded(attempt))
         return attempt, error
-    except BaseException as error:
-        run.handoffs.broken_off(run.handoffs.judge(source, target, raw, key), error)
-        raise
-    after = capture(_state(run, arrived), boundary.on_the_way, like=before)
+    after = capture(state_of(run, arrived), boundary.on_the_way, like=before)
     _, lost = yield from _keep(run, after, boundary, side, SnapshotStage.AFTER)
     comparison = compare(before, after, boundary.on_the_way)
-    arrived, comparison = yield from _taken_in(arrived, after, comparison, boundary)
+    arrived, comparison = yield from _taken_in(run, arrived, after, comparison, boundary)
     record(run, comparison, side)
     attempt = run.handoffs.judge(source, target, arrived, key)
     attempt.digests = digests(run, before, after)
@@ -81,20 +79,29 @@ def unseal(run: Run, source: str, target: str, raw: object, key: str | None, sea
     from handoffwatch.boundary.seals import open_seal
 
     side, boundary = _side(run, source, target, raw, key)
-    after = capture(_state(run, raw), boundary.on_the_way)
-    keys, now_s = run.watch.boundaries.seal_keys, run.watch.clock.wall_s()
-    opened = open_seal(sealed.text, after, boundary.on_the_way, keys=keys, now_unix_s=now_s)
+    after = capture(state_of(run, raw), boundary.on_the_way)
+    boundaries, now_s = run.watch.boundaries, run.watch.clock.wall_s()
+    said_id = text_of(_envelope(run, raw), "handoff_id")
+    is_accepted = (side.route, said_id) in boundaries.accepted
+    opened = open_seal(
+        sealed.text,
+        after,
+        boundary.on_the_way,
+        keys=boundaries.seal_keys,
+        route=side.route,
+        now_unix_s=now_s,
+        consumed={said_id} if is_accepted else frozenset(),
+    )
     comparison = opened.comparison
-    envelope = read_envelope(raw, bytes_max=run.watch.settings.handoffs.payload_bytes_max)
-    if opened.handoff_id and opened.handoff_id != text_of(envelope, "handoff_id"):
+    if opened.handoff_id and opened.handoff_id != said_id:
         sentence = "the seal must be that of this handoff, and names another id"
         comparison = Comparison.of([(finding_of("seal_invalid", "seal", sentence, stage=Stage.DESERIALIZE), REST)])
     side = side._replace(attempt=opened.attempt or side.attempt)
     side, found = yield from _keep(run, after, boundary, side, SnapshotStage.AFTER, is_new=True)
-    arrived, comparison = yield from _taken_in(raw, after, comparison, boundary)
+    arrived, comparison = yield from _taken_in(run, raw, after, comparison, boundary)
     record(run, comparison, side)
     attempt = run.handoffs.judge(source, target, arrived, key)
-    attempt.traceparent = opened.traceparent
+    attempt.traceparent, attempt.crossing.sealed_id = opened.traceparent, opened.handoff_id
     _add(run, attempt, [*found, *comparison.findings], boundary.policy)
     return attempt
 
@@ -105,16 +112,29 @@ def seal_up(run: Run, step: Step) -> Flow[tuple[str, Decision | None]]:
     Raises:
         RegistrationError: The handoff was not let through with the state that leaves, or there is no key.
     """
-    from handoffwatch.boundary.seals import seal
-
     crossing, keys = step.crossing, run.watch.boundaries.seal_keys
-    if crossing is None or crossing.left is None or not run.handoffs.is_open(crossing):
-        raise RegistrationError(
-            "seal: handoff: must be one that was let through with its state, and is not",
-            hint="run.seal(run.handoff(source, target, state, before=state))",
-        )
     if not keys:
         raise RegistrationError("seal: key: must be registered, and none is", hint="watch.seal_keys(SealKey(…))")
+    if crossing is not None and text_of(_envelope(run, step.sent), "handoff_id") != crossing.handoff_id:
+        raise RegistrationError(
+            "seal: handoff_id: must be said by the handoff itself, or its receiver knows it by another one",
+            hint='{"handoff_id": uuid.uuid4().hex, …}',
+        )
+    if crossing is None or crossing.left is None or not run.handoffs.takes_leave(crossing):
+        raise RegistrationError(
+            "seal: handoff: must be one that was let through with its state, and has not arrived here",
+            hint="run.seal(run.handoff(source, target, state, before=state))",
+        )
+    try:
+        return (yield from _sealed(run, step, crossing, keys[0]))
+    except BaseException:
+        run.handoffs.stayed(crossing)
+        raise
+
+
+def _sealed(run: Run, step: Step, crossing: Crossing, key: SealKey) -> Flow[tuple[str, Decision | None]]:
+    from handoffwatch.boundary.seals import seal
+
     before, attempt = crossing.left
     boundary = run.watch.boundaries.of(crossing.route)
     side = Side(crossing.route, crossing.handoff_id, crossing.attempts)
@@ -125,7 +145,8 @@ def seal_up(run: Run, step: Step) -> Flow[tuple[str, Decision | None]]:
             text = seal(
                 before,
                 boundary.policy,
-                key=keys[0],
+                key=key,
+                route=side.route,
                 handoff_id=side.handoff_id,
                 attempt=side.attempt,
                 schema_version=str(before.schema_version or attempt.decision.schema_version),
@@ -174,11 +195,13 @@ def _side(run: Run, source: str, target: str, raw: object, key: str | None) -> t
     return Side(route, handoff_id or uuid.uuid4().hex, attempt), run.watch.boundaries.of(route)
 
 
-def _state(run: Run, raw: object) -> object:
+def state_of(run: Run, raw: object) -> object:
     """Return a handoff as the state that it is: JSON text of an object is that object."""
-    if isinstance(raw, str | bytes | bytearray):
-        return dict(read_envelope(raw, bytes_max=run.watch.settings.handoffs.payload_bytes_max)) or raw
-    return raw
+    return dict(_envelope(run, raw)) or raw if isinstance(raw, str | bytes | bytearray) else raw
+
+
+def _envelope(run: Run, raw: object) -> Envelope:
+    return read_envelope(raw, bytes_max=run.watch.settings.handoffs.payload_bytes_max)
 
 
 def _keep(
@@ -217,17 +240,17 @@ def _keep(
 
 
 def _taken_in(
-    arrived: object, after: Capture, comparison: Comparison, boundary: Boundary
+    run: Run, arrived: object, after: Capture, comparison: Comparison, boundary: Boundary
 ) -> Flow[tuple[object, Comparison]]:
     """Bring what arrived to the schema version of the policy, and look whether its artefacts are there."""
     policy, version = boundary.policy, after.schema_version
     state = after.form.value if policy.artifacts and not after.form.faults else None
     found = list(zip(comparison.findings, comparison.patterns, strict=True))
     if boundary.migrations is not None and version is not None and str(version) != policy.schema_version:
-        migrated = boundary.migrations.migrate(arrived, str(version), policy.schema_version or "")
-        found += [(item, SCHEMA_VERSION) for item in migrated.findings]
+        migrated = boundary.migrations.migrate(state_of(run, arrived), str(version), policy.schema_version or "")
+        found += [(_shown(item, policy), SCHEMA_VERSION) for item in migrated.findings]
         if not migrated.findings:
-            arrived = state = migrated.state
+            arrived, state = migrated.state, capture(migrated.state, policy).form.value
     if policy.artifacts and not blocking([item for item, _ in found]):
         from handoffwatch.boundary.artifacts import check_artifacts
 
@@ -239,6 +262,12 @@ def _taken_in(
             checked = yield Write(lambda: check_artifacts(state, policy, open=opens))
             found += zip(checked.findings, checked.patterns, strict=True)
     return arrived, Comparison.of(found)
+
+
+def _shown(finding: Finding, policy: BoundaryPolicy) -> Finding:
+    """Return a finding whose path ends where a secret begins."""
+    path = policy.shown(finding.path.split(".")) if finding.path != "$" else "$"
+    return finding._replace(path=path, sentence=finding.sentence.replace(finding.path, path))
 
 
 def _add(run: Run, attempt: Attempt, findings: Sequence[Finding], policy: BoundaryPolicy) -> None:

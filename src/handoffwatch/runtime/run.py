@@ -287,7 +287,7 @@ class Run:
             LedgerUnavailable: The ledger cannot say what was handed over before, and the route is critical.
             Exception: Whatever the receiver or another function raises, unchanged.
         """
-        way = way_of(export, import_, seal)
+        way = way_of(export, import_, seal, repair=repair)
         flow = handoff_flows.transfer(self, source, target, raw, receiver, repair, fallback, failure, key, way)
         return drive(flow, self._clock)
 
@@ -307,7 +307,7 @@ class Run:
         key: str | None = None,
     ) -> Any:
         """Do as `transfer` does; its functions may be coroutine functions."""
-        way = way_of(export, import_, seal)
+        way = way_of(export, import_, seal, repair=repair)
         flow = handoff_flows.transfer(self, source, target, raw, receiver, repair, fallback, failure, key, way)
         return await drive_async(flow, self._clock)
 

@@ -103,6 +103,15 @@ class Tasks:
                 _bound(task.contents)
             task.last_route = crossing.route
 
+    def take_back(self, crossing: Crossing) -> None:
+        """Give back the hop of a handoff that goes on in another process, where it is counted."""
+        with self._lock:
+            task = crossing.memory or self._task(crossing.task)
+            if crossing.reserved is None:
+                task.hops -= crossing.is_through
+            else:
+                task.durable_hops -= crossing.is_through
+
     def leave(self, crossing: Crossing, *, consumed: bool, stops: bool) -> None:
         """Let go of a crossing that has ended; `stops` latches its route for its task."""
         with self._lock:

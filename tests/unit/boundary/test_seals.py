@@ -33,6 +33,7 @@ def sealed(of: object | None = None, under: BoundaryPolicy = POLICY, **changed: 
     """Return the seal of a state; of the refund unless another is given."""
     options = {
         "key": KEY,
+        "route": "planner->executor",
         "handoff_id": "h-1842",
         "attempt": 2,
         "schema_version": "1",
@@ -44,7 +45,7 @@ def sealed(of: object | None = None, under: BoundaryPolicy = POLICY, **changed: 
 
 def opened(text: Any, of: object | None = None, under: BoundaryPolicy = POLICY, **changed: Any) -> OpenedSeal:
     """Return what a seal says about a state."""
-    options = {"keys": (NEXT, KEY), "now_unix_s": NOW}
+    options = {"keys": (NEXT, KEY), "route": "planner->executor", "now_unix_s": NOW}
     return open_seal(text, state() if of is None else of, under, **{**options, **changed})
 
 
@@ -69,8 +70,8 @@ def test_seal_is_compact_json_that_depends_on_nothing_but_its_arguments() -> Non
     body = json.loads(text)
     assert text == json.dumps(body, separators=(",", ":"))
     assert list(body) == [
-        "seal", "key", "handoff_id", "attempt", "schema_version", "traceparent", "expires_unix_s", "policy", "paths",
-        "rest", "mac",
+        "seal", "key", "route", "handoff_id", "attempt", "schema_version", "traceparent", "expires_unix_s",
+        "policy", "paths", "rest", "mac",
     ]  # fmt: skip
     assert (body["seal"], body["key"]) == (1, "2031-05")
     assert list(body["paths"]) == list(POLICY.exact.patterns)

@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -88,6 +89,18 @@ def test_equal_state_under_one_id_is_an_equal_file_in_another_run() -> None:
     assert len(states_in()) == 6
     assert all((FOLDER / f"h-1{n}.before.json").read_bytes() == (FOLDER / f"h-1{n}.after.json").read_bytes()
                for n in ("", ".2", ".3"))  # fmt: skip
+
+
+def test_what_left_never_takes_the_number_of_what_arrived_before() -> None:
+    """A receiver's file of another crossing stays too."""
+    desk = kept_desk()
+    FOLDER.mkdir(mode=0o700)
+    (FOLDER / "h-1.after.json").write_text("{}", encoding="utf-8")
+
+    send(desk, plan())
+
+    assert (FOLDER / "h-1.after.json").read_text(encoding="utf-8") == "{}"
+    assert states_in() == ["h-1.2.after.json", "h-1.2.before.json", "h-1.after.json"]
 
 
 def test_repair_is_the_next_attempt() -> None:
@@ -173,6 +186,33 @@ def test_task_that_is_cancelled_on_its_way_is_counted() -> None:
     asyncio.run(asyncio.wait_for(main(), 30))
     assert [count for sample, count in counted(desk.watch.registry, "handoffs_total").items()] == [1]
     assert states_in() == ["h-1.before.json"]
+
+
+def test_task_that_is_cancelled_while_its_artefacts_are_opened_is_counted() -> None:
+    """Whatever it waits for on its way: it was not delivered."""
+    desk = FlowDesk()
+    gate, waiting = threading.Event(), threading.Event()
+
+    def slow(*_: object) -> None:
+        waiting.set()
+        gate.wait(30)
+
+    desk.watch.route(ROUTE, unchecked=True, boundary=WITH_ARTIFACTS, open_artifact=slow)
+
+    async def main() -> None:
+        async with desk.watch.run("refunds", task_id="t-1") as run:
+            sending = asyncio.create_task(
+                run.transfer_async("planner", "executor", with_artifact(), receiver=desk.receive, **CARRIERS)
+            )
+            await asyncio.to_thread(waiting.wait, 30)
+            sending.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await sending
+            gate.set()
+
+    asyncio.run(main())
+    ended = counted(desk.watch.registry, "handoffs_total")
+    assert [sample.split('outcome="')[1].split('"')[0] for sample in ended] == ["not_delivered"]
 
 
 # retention

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import json
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from pydantic import BaseModel
 
 from handoffwatch import Action, Contract, HandoffBlocked, HandoffDivergence, RegistrationError, Watch
 from handoffwatch.boundary.migrations import Migrations
 from handoffwatch.boundary.policy import BoundaryPolicy
 from handoffwatch.boundary.seal_keys import SealKey
-from support.flows import ROUTE, FlowDesk, Plan, plan
+from support.flows import ROUTE, FlowDesk, Plan, bad_plan, plan
 from support.telemetry import attributes, counted, ids
 
 KEY: Final = SealKey("2031-05", b"k" * 32)
@@ -310,3 +312,187 @@ def test_route_without_a_boundary_of_its_own_opens_seals_by_the_settings() -> No
         lost = run.submit("planner", "executor", plan("h-2"), seal=sent)
         assert (lost.action, lost.decision.reasons if lost.decision else None) == (Action.STOP, ["seal_invalid"])
     assert "handoffwatch.handoff.digest_before" not in attributes(desk.spans.named("handoff executor")[0])
+
+
+def unchecked(policy: BoundaryPolicy = POLICY, *routes: str, **options: Any) -> FlowDesk:
+    """Return a process whose routes have no contract."""
+    desk = FlowDesk()
+    for route in routes or (ROUTE,):
+        desk.watch.route(route, unchecked=True, boundary=policy, **options)
+    desk.watch.seal_keys(KEY)
+    return desk
+
+
+def test_message_is_taken_once_on_a_route_without_a_contract() -> None:
+    """Whatever task it is sent to again: the process remembers which sealed handoffs it accepted."""
+    message = sent_by(desk_of(), plan())
+    receiver = unchecked()
+    assert received_by(receiver, message) == "received"
+
+    for task_id in ("t-1", "t-2"):
+        told = json.loads(message)
+        with receiver.watch.run("refunds", task_id=task_id) as run, pytest.raises(HandoffDivergence) as stopped:
+            run.transfer("planner", "executor", told["state"], receiver=receiver.receive, seal=told["seal"])
+        assert "must be used once" in str(stopped.value.decision)
+    assert len(receiver.received) == 1
+
+
+def test_message_that_was_stopped_may_come_again() -> None:
+    """Only what was accepted is used up."""
+    message = sent_by(desk_of(), plan())
+    receiver = unchecked()
+    with pytest.raises(HandoffDivergence):
+        received_by(receiver, message, payload={"order_id": "4417", "amount_cents": 1})
+    receiver.watch.reopen("t-1")
+
+    assert received_by(receiver, message) == "received"
+
+
+def test_seal_is_good_for_one_route() -> None:
+    """The same state at another agent's door is another handoff."""
+    receiver = unchecked(POLICY, ROUTE, "planner->auditor")
+    told = json.loads(sent_by(desk_of(), plan()))
+
+    with receiver.watch.run("refunds", task_id="t-1") as run, pytest.raises(HandoffDivergence) as stopped:
+        run.transfer("planner", "auditor", told["state"], receiver=receiver.receive, seal=told["seal"])
+
+    assert "must be made for this route" in str(stopped.value.decision)
+
+
+def test_only_a_handoff_that_leaves_is_sealed() -> None:
+    """Not one that was diverted, nor one that has arrived here, nor one whose receiver could not know its id."""
+    desk = desk_of(fallback="human")
+    with desk.watch.run("refunds", task_id="t-1") as run:
+        blocked = bad_plan("h-2")
+        diverted = run.abandoned(run.handoff("planner", "executor", blocked, before=blocked))
+        arrived = run.handoff("planner", "executor", plan("h-3"), before=plan("h-3"))
+        run.arrived(arrived, after=plan("h-3"))
+        nameless = plan()
+        del nameless["handoff_id"]
+        unnamed = run.handoff("planner", "executor", nameless, before=nameless)
+        assert diverted.action is Action.DIVERT
+        for step, rule in ((diverted, "has not arrived here"), (arrived, "has not arrived here"), (unnamed, "said by")):
+            with pytest.raises(RegistrationError, match=rule):
+                run.seal(step)
+    assert sum(counted(desk.watch.registry, "handoffs_total").values()) == 3
+
+
+def test_handoff_is_sealed_once_when_two_threads_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what has left is not counted when its run ends meanwhile."""
+    monkeypatch.setenv("HANDOFFWATCH_HANDOFF__SNAPSHOT__ENABLED", "true")
+    watch = Watch()
+    watch.workflow("refunds", tools="none")
+    watch.route(ROUTE, contract=Plan, boundary=POLICY)
+    watch.seal_keys(KEY)
+    left = 0
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        for number in range(10):
+            run = watch.run("refunds", task_id=f"t-{number}")
+            raw = plan(f"h-{number}", task_id=f"t-{number}")
+            step = run.handoff("planner", "executor", raw, before=raw)
+            asked = [pool.submit(run.seal, step) for _ in range(8)]
+            run.finish()
+            seals = [each.result() for each in asked if each.exception() is None]
+            left += len(seals)
+            ended = sum(counted(watch.registry, "handoffs_total").values())
+            assert left + ended == number + 1  # it left, or it ended here, and never both
+
+
+def test_hop_of_a_handoff_that_leaves_is_counted_where_it_arrives() -> None:
+    """A task of 25 hops has 25, also where both ends are in one process."""
+    desk = desk_of()
+    for number in range(25):
+        raw = plan(f"h-{number}", payload={"order_id": "4417", "amount_cents": number})
+        with desk.watch.run("refunds", task_id="t-1") as run:
+            sent = run.seal(run.handoff("planner", "executor", raw, before=raw))
+            run.transfer("planner", "executor", raw, receiver=desk.receive, seal=sent)
+    assert len(desk.received) == 25
+
+
+def test_json_text_is_sealed_and_opened_as_the_object_that_it_is() -> None:
+    """As in transfers; a state that leaves as text may arrive as an object, and the other way round."""
+    text: Any = json.dumps(plan())
+    for left, arrives in ((text, plan()), (plan(), text), (text, text.encode())):
+        sender, receiver = desk_of(), desk_of()
+        with sender.watch.run("refunds", task_id="t-1") as run:
+            sent = run.seal(run.handoff("planner", "executor", left, before=left))
+        with receiver.watch.run("refunds", task_id="t-1") as run:
+            assert run.submit("planner", "executor", arrives, seal=sent).action is Action.DELIVER
+        with sender.watch.run("refunds", task_id="t-2") as run:
+            step = run.handoff("planner", "executor", plan("h-2", task_id="t-2"), before=plan("h-2", task_id="t-2"))
+            assert run.arrived(step, after=json.dumps(plan("h-2", task_id="t-2"))).action is Action.DELIVER
+
+
+def test_old_state_that_arrives_as_text_is_migrated() -> None:
+    """The step gets the object."""
+    receiver = desk_of(NEW_POLICY, contract=Plan2, migrations=migrations_of())
+    with receiver.watch.run("refunds", task_id="t-1") as run:
+        run.transfer("planner", "executor", json.dumps(plan()), receiver=receiver.receive, export=str, import_=str)
+    assert [each["payload"]["currency"] for each in receiver.received] == ["EUR"]
+
+
+SECRET_KEY: Final = "739214"
+
+
+def test_path_ends_where_a_secret_begins_in_seals_and_migrations() -> None:
+    """A key below a path that is redacted, and one of the shape of a secret, stay inside."""
+    policy = BoundaryPolicy(exact_paths=("credentials.*.name",), redact=("credentials",))
+    state = {"schema_version": "1", "handoff_id": "h-1", "credentials": {SECRET_KEY: {"name": "a"}}}
+    sender, receiver = unchecked(policy), unchecked(policy)
+    with sender.watch.run("refunds", task_id="t-1") as run:
+        sent = run.seal(run.handoff("planner", "executor", state, before=state))
+    with receiver.watch.run("refunds", task_id="t-1") as run, pytest.raises(HandoffDivergence) as lost:
+        run.transfer(
+            "planner", "executor", state | {"credentials": {SECRET_KEY: {}}}, receiver=receiver.receive, seal=sent
+        )
+    migrations = Migrations()
+    migrations.add(
+        "1", "2", lambda old: old | {"schema_version": "2"}, check=lambda _, __: [f"credentials.{SECRET_KEY}"]
+    )
+    third = unchecked(BoundaryPolicy(schema_version="2", redact=("credentials",)), migrations=migrations)
+    with third.watch.run("refunds", task_id="t-1") as run, pytest.raises(HandoffDivergence) as failed:
+        run.transfer("planner", "executor", state, receiver=third.receive, export=json.dumps, import_=json.loads)
+
+    for stopped, desk in ((lost, receiver), (failed, third)):
+        said = f"{stopped.value}{stopped.value.decision}" + "".join(span.to_json() for span in desk.spans.ended)
+        assert SECRET_KEY not in said
+        assert any(path.startswith("credentials") for path in stopped.value.paths)
+
+
+class Held(BaseModel):
+    """What a migration may return in place of a dict."""
+
+    artifacts: list[Any]
+
+
+def test_artefacts_are_looked_at_in_what_a_migration_made_of_the_state() -> None:
+    """A model is looked into as well."""
+    asked: list[object] = []
+    migrations = Migrations()
+    migrations.add("1", "2", lambda old: old | {"schema_version": "2", "task": Held(**old["task"])})
+    policy = BoundaryPolicy(schema_version="2", artifacts=("task.artifacts",))
+    desk = unchecked(policy, migrations=migrations, open_artifact=lambda *given: asked.append(given))
+    state = {"schema_version": "1", "handoff_id": "h-1", "task": {"artifacts": [{"id": "a", "sha256": "0" * 64}]}}
+
+    with desk.watch.run("refunds", task_id="t-1") as run, pytest.raises(HandoffDivergence) as stopped:
+        run.transfer("planner", "executor", state, receiver=desk.receive, export=json.dumps, import_=json.loads)
+
+    assert asked == [("a", None)]
+    assert stopped.value.decision is not None
+    assert stopped.value.decision.reasons == ["artifact_changed"]
+
+
+@pytest.mark.parametrize("version", [None, 9.0, True, ["9"], {}, "", 9])
+def test_state_whose_version_is_none_is_refused_where_the_policy_names_one(version: object) -> None:
+    """On a route without a contract too."""
+    desk = unchecked(BoundaryPolicy(schema_version="1"))
+    state = {"schema_version": version, "handoff_id": "h-1"}
+    with desk.watch.run("refunds", task_id="t-1") as run, pytest.raises(HandoffDivergence):
+        run.transfer("planner", "executor", state, receiver=desk.receive, export=json.dumps, import_=json.loads)
+
+
+def test_answer_to_a_repair_cannot_have_been_sealed() -> None:
+    """The request goes to who sealed it."""
+    desk = desk_of()
+    with desk.watch.run("refunds", task_id="t-1") as run, pytest.raises(RegistrationError, match="without repair"):
+        run.transfer("planner", "executor", plan(), receiver=desk.receive, seal="", repair=lambda _: plan())
