@@ -100,8 +100,8 @@ def drive(flow: Flow[T], clock: Clock) -> T:
     """
     result: Any = None
     failed: BaseException | None = None
+    thrown: StopIteration | None = None  # the flow may do more before it raises that again
     while True:
-        thrown = failed if isinstance(failed, StopIteration) else None
         unwrapped: StopIteration | None = None
         try:
             step = flow.send(result) if failed is None else flow.throw(failed)
@@ -117,6 +117,7 @@ def drive(flow: Flow[T], clock: Clock) -> T:
             result, failed = _perform(step, clock), None
         except BaseException as error:  # noqa: BLE001 - handed to the flow, which raises it again
             failed = error
+            thrown = error if isinstance(error, StopIteration) else None
 
 
 async def drive_async(flow: Flow[T], clock: Clock) -> T:
