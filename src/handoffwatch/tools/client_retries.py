@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
+
+from handoffwatch.tools.foreign import attribute_of, member_of
 
 _RETRIES_MAX: Final = 1_000
 _PLAIN: Final = frozenset({type(None), bool, int, float, str, bytes, list, tuple, set})
@@ -20,13 +21,13 @@ def client_retries(told: object) -> int:
     """
     if type(told) in _PLAIN or (type(told) is dict and "ResponseMetadata" not in told):
         return 0
-    response = _attribute(told, "response")
+    response = attribute_of(told, "response")
     for holder in (told, response):
         for found in (
-            _member(_member(holder, "ResponseMetadata"), "RetryAttempts"),
-            _length(_attribute(_attribute(_attribute(holder, "raw"), "retries"), "history")),
-            _length(_attribute(_attribute(holder, "retries"), "history")),
-            _number(_member(_attribute(_attribute(holder, "request"), "headers"), "x-stainless-retry-count")),
+            member_of(member_of(holder, "ResponseMetadata"), "RetryAttempts"),
+            _length(attribute_of(attribute_of(attribute_of(holder, "raw"), "retries"), "history")),
+            _length(attribute_of(attribute_of(holder, "retries"), "history")),
+            _number(member_of(attribute_of(attribute_of(holder, "request"), "headers"), "x-stainless-retry-count")),
         ):
             if type(found) is int and 0 < found <= _RETRIES_MAX:
                 return found
@@ -39,18 +40,3 @@ def _length(history: object) -> int | None:
 
 def _number(text: object) -> int | None:
     return int(text) if isinstance(text, str) and text.isdigit() and len(text) <= 4 else None
-
-
-def _member(holder: object, name: str) -> Any:
-    """Return what a mapping, or the headers of a request, hold under a name."""
-    try:
-        return holder.get(name) if isinstance(holder, Mapping) else None
-    except Exception:  # noqa: BLE001 - a foreign mapping may raise anything; it tells of nothing then
-        return None
-
-
-def _attribute(holder: object, name: str) -> Any:
-    try:
-        return getattr(holder, name, None)
-    except Exception:  # noqa: BLE001 - a property of a foreign object may raise anything; it tells of nothing then
-        return None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
+from handoffwatch.tools.foreign import attribute_of, member_of
 from handoffwatch.values.secret_names import is_secret_name
 from handoffwatch.values.secret_shapes import without_secrets
 
@@ -38,12 +39,12 @@ def quoted_reason(told: object) -> str:
 def _texts(told: object) -> Iterator[str]:
     """Give what may say why, the best first."""
     if isinstance(told, BaseException):
-        response = _attribute(told, "response")
+        response = attribute_of(told, "response")
         if response is not None:
             yield from _of_response(response)
-        yield from _of_body(_attribute(told, "body"), _DEPTH_MAX)
+        yield from _of_body(attribute_of(told, "body"), _DEPTH_MAX)
         yield str(told) if type(told).__str__ is not object.__str__ else ""
-    elif _attribute(told, "headers") is not None:
+    elif attribute_of(told, "headers") is not None:
         yield from _of_response(told)
     else:
         yield from _of_body(told, _DEPTH_MAX)
@@ -53,7 +54,7 @@ def _of_response(response: object) -> Iterator[str]:
     try:
         yield from _of_body(response.json(), _DEPTH_MAX)  # type: ignore[attr-defined]
     except Exception:  # noqa: BLE001 - no JSON, or a body that was not read: its text is tried next
-        text = _attribute(response, "text")
+        text = attribute_of(response, "text")
         if isinstance(text, str):
             yield text
 
@@ -64,11 +65,11 @@ def _of_body(body: object, depth: int) -> Iterator[str]:
     if depth == 0 or isinstance(body, str | bytes):
         return
     for name in _NAMES:
-        yield from _of_body(_member(body, name), depth - 1)
+        yield from _of_body(member_of(body, name), depth - 1)
     for name in _LISTS:
-        items = _member(body, name)
+        items = member_of(body, name)
         for item in islice(items, _ITEMS_MAX) if isinstance(items, list | tuple) else ():
-            yield from _of_body(_member(item, "text") or item, depth - 1)
+            yield from _of_body(member_of(item, "text") or item, depth - 1)
 
 
 def _cleaned(text: str) -> str:
@@ -80,14 +81,3 @@ def _cleaned(text: str) -> str:
 
 def _is_shown(character: str) -> bool:
     return character.isspace() or not unicodedata.category(character).startswith("C")
-
-
-def _member(body: object, name: str) -> Any:
-    return body.get(name) if isinstance(body, Mapping) else None
-
-
-def _attribute(holder: object, name: str) -> Any:
-    try:
-        return getattr(holder, name, None)
-    except Exception:  # noqa: BLE001 - a foreign property may raise anything; what it would have said is unknown
-        return None

@@ -9,8 +9,9 @@ from http import HTTPStatus
 from itertools import islice
 from typing import Final
 
-from handoffwatch.tools.classification import classify_status, retry_after_of, status_of
 from handoffwatch.tools.failure import Failure
+from handoffwatch.tools.foreign import retry_after_of, status_of
+from handoffwatch.tools.statuses import classify_status
 from handoffwatch.values.result_flags import says_it_failed
 from handoffwatch.vocabulary import FailureClass, Safety, ToolCode
 

@@ -16,14 +16,10 @@ from collections.abc import Callable, Iterator
 import httpx
 import pytest
 
-from handoffwatch.tools.classification import (
-    classify_exception,
-    classify_status,
-    declared_codes,
-    retry_after_of,
-    status_of,
-)
+from handoffwatch.tools.classification import classify_exception, declared_codes
 from handoffwatch.tools.failure import Failure
+from handoffwatch.tools.foreign import retry_after_of, status_of
+from handoffwatch.tools.statuses import classify_status
 from handoffwatch.vocabulary import FailureClass, Safety, ToolCode
 
 OK = None

@@ -9,9 +9,9 @@ from types import MappingProxyType
 import httpx
 import pytest
 
-from handoffwatch.tools.classification import classify_status
 from handoffwatch.tools.failure import Failure, text_for_model
 from handoffwatch.tools.guard import refusal_reason
+from handoffwatch.tools.statuses import classify_status
 from handoffwatch.tools.success import judge_result, says_it_failed
 from handoffwatch.vocabulary import FailureClass, GuardReason, Safety, ToolCode, ToolsNeed
 
