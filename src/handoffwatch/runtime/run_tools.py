@@ -113,6 +113,8 @@ class RunTools:
         """Take note of a call that an outer layer has begun: a decorated function in it may go on with it."""
         with self._lock:
             waiting = self._outer.setdefault(call.tool.name, deque(maxlen=REMEMBERED_MAX))
+            while waiting and not waiting[0].is_untold:
+                waiting.popleft()
             waiting.append(call)
 
     def join(self, tool: str) -> Call | None:

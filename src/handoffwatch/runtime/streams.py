@@ -11,7 +11,8 @@ from opentelemetry import trace
 from handoffwatch.errors import ToolFailed
 from handoffwatch.runtime.drivers import Flow, drive, drive_async
 from handoffwatch.runtime.step import Step
-from handoffwatch.runtime.tool_flows import Opened, Wanted, attempts, concluded, open_call
+from handoffwatch.runtime.tool_flows import attempts, concluded, open_call
+from handoffwatch.runtime.wanted_calls import Opened, Wanted
 from handoffwatch.vocabulary import Action, WhenFailed
 
 

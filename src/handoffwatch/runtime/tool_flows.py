@@ -2,45 +2,37 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from handoffwatch.errors import (
     HandoffwatchError,
     LedgerUnavailable,
     NeedsHuman,
     RegistrationError,
-    ToolConfirmed,
     ToolDown,
     ToolFailed,
     ToolRejected,
 )
-from handoffwatch.events import CheckBypassed, EffectVerified, InternalErrorCaught
-from handoffwatch.outcomes.intent import Intent, intent_of_call
-from handoffwatch.outcomes.receipt import Receipt, receipt_of
-from handoffwatch.outcomes.verification import ReadBack
+from handoffwatch.events import CheckBypassed
+from handoffwatch.outcomes.intent import intent_of_call
 from handoffwatch.runtime.call import Call
 from handoffwatch.runtime.drivers import Flow, Invoke, LeftRunning, Wait, Write
-from handoffwatch.runtime.handoff_flows import store
+from handoffwatch.runtime.lost_answers import ended_late, settled, write_receipt
 from handoffwatch.runtime.step import Step
-from handoffwatch.threads import DaemonThreads, ThreadsExhausted
+from handoffwatch.runtime.wanted_calls import Opened, Wanted
+from handoffwatch.threads import ThreadsExhausted
 from handoffwatch.tools.control_flow import asks_the_model, is_control_flow
-from handoffwatch.tools.failure import confirmed_text
-from handoffwatch.tools.tool import Tool
 from handoffwatch.vocabulary import (
     Action,
     BypassCause,
     Check,
-    Component,
     Criticality,
-    Effect,
     FailureClass,
     Safety,
     ToolCode,
     ToolOutcome,
-    VerificationResult,
     WhenFailed,
 )
 
@@ -48,47 +40,6 @@ if TYPE_CHECKING:
     from handoffwatch.outcomes.kind import OperationKind
     from handoffwatch.runtime.run import Run
     from handoffwatch.runtime.watch import Watch
-
-LATE_MAX = 64
-"""How many late results of this process are written down at once; one more is told in the log alone."""
-
-_LATE = DaemonThreads("handoffwatch-late", threads_max=LATE_MAX)
-
-
-class Wanted(NamedTuple):
-    """One wanted call of a tool.
-
-    Attributes:
-        watch: The watch.
-        tool: The tool.
-        function: What makes the call.
-        args: Its positional arguments.
-        kwargs: Its keyword arguments.
-        bind: Gives the arguments by name, for a tool with an operation.
-    """
-
-    watch: Watch
-    tool: Tool
-    function: Callable[..., Any]
-    args: tuple[Any, ...]
-    kwargs: Mapping[str, Any]
-    bind: Callable[..., Mapping[str, object]]
-
-
-class Opened(NamedTuple):
-    """A call whose intent is written.
-
-    Attributes:
-        call: The call.
-        kind: The operation that it opens; None when it opens none.
-        intent: What it is to do.
-        operation_id: The ledger's id; None when the ledger has none.
-    """
-
-    call: Call
-    kind: OperationKind | None = None
-    intent: Intent | None = None
-    operation_id: str | None = None
 
 
 def call(wanted: Wanted) -> Flow[Any]:
@@ -148,7 +99,7 @@ def concluded(wanted: Wanted, opened: Opened, value: Any, step: Step, cause: Exc
     """
     yield from _close_call(opened, step, value)
     if step.action is Action.NEEDS_HUMAN:
-        step = yield from _settled(wanted, opened, step)
+        step = yield from settled(wanted, opened, step)
     if step.action is Action.OK:
         return value
     raise failed(opened.call, step) from cause
@@ -193,7 +144,7 @@ def attempts(
             except Exception as error:
                 step, cause = call.raised(error), error
                 if isinstance(error, LeftRunning):
-                    error.when_done(functools.partial(_ended_late, wanted.watch, opened))
+                    error.when_done(functools.partial(ended_late, wanted.watch, opened))
                 if is_control_flow(error) or asks_the_model(error):
                     raise
             else:
@@ -213,27 +164,7 @@ def _close_call(opened: Opened, step: Step, value: Any) -> Flow[None]:
     if opened.kind is None or opened.operation_id is None:
         return
     outcome = ToolOutcome.OK if step.action is Action.OK else ToolOutcome.FAILED
-    yield from _write_receipt(opened.call.watch, opened.kind, opened.operation_id, outcome, value)
-
-
-def _settled(wanted: Wanted, opened: Opened, step: Step) -> Flow[Step]:
-    """Return what follows a call of which nobody knows: its effect is read back, else a person has its case.
-
-    Raises:
-        ToolConfirmed: The effect is in the store, so that only the answer was lost.
-    """
-    call, watch = opened.call, wanted.watch
-    if call.is_read_back and opened.kind is not None and opened.intent is not None:
-        step = call.read_back((yield from _effect(watch, call, opened.kind, opened.intent)))
-        if step.action is Action.OK:
-            yield from _write_receipt(watch, opened.kind, opened.operation_id or "", ToolOutcome.OK, None)
-            raise ToolConfirmed(
-                f"tool {wanted.tool.name}: the call got no answer, and its effect was found in the store",
-                text=confirmed_text(wanted.tool.name),
-            )
-    if step.action is Action.NEEDS_HUMAN and call.run is not None:
-        yield from store(call.run)
-    return step
+    yield from write_receipt(opened.call.watch, opened.kind, opened.operation_id, outcome, value)
 
 
 def failed(call: Call, step: Step) -> ToolFailed:
@@ -267,94 +198,3 @@ def _begun(wanted: Wanted, run: Run | None) -> Call:
         outer.given(args)
         return outer
     return Call(wanted.tool, watch=wanted.watch, run=run, args=args)
-
-
-def _effect(watch: Watch, call: Call, kind: OperationKind, intent: Intent) -> Flow[Effect]:
-    """Return what the store says of a call that got no answer, read as often as the operation's policy says.
-
-    What is pending at the end is not known: the record may yet fail.
-    """
-    from handoffwatch.settlement.asking import Asker, VerifierFailed
-
-    settings = watch.settings.settlement
-    policy, asker = kind.policy(settings.policy()), Asker(timeout_s=settings.verifier_timeout_s)
-    verifier = kind.verifier
-    assert verifier is not None
-    for poll_s in policy.polls_s:
-        wait_s = poll_s - call.since_sent_s
-        if call.elapsed_s + max(0.0, wait_s) > call.tool.policy.deadline_s:
-            break
-        if wait_s > 0:
-            yield Wait(wait_s)
-        question = ReadBack(kind, intent, None, age_s=call.since_sent_s, window_s=policy.read_back_window_s)
-        started_s = watch.clock.monotonic_s()
-        try:
-            effect: Effect = (yield Write(lambda: asker.ask(verifier, question))).effect  # noqa: B023 - run before the next
-            result = VerificationResult(effect)
-        except VerifierFailed:
-            effect, result = Effect.UNKNOWN, VerificationResult.ERROR
-        watch.recorder.emit(
-            EffectVerified(
-                intent.run_id,
-                intent.workflow,
-                kind.name,
-                intent.key,
-                kind.criticality,
-                result,
-                watch.clock.monotonic_s() - started_s,
-                intent.traceparent,
-            )
-        )
-        if effect in (Effect.LANDED, Effect.NOT_LANDED):
-            return effect
-    return Effect.UNKNOWN
-
-
-def _write_receipt(
-    watch: Watch, kind: OperationKind, operation_id: str, outcome: ToolOutcome, value: Any
-) -> Flow[None]:
-    receipt = _receipt(watch, kind, value) if outcome is ToolOutcome.OK and value is not None else None
-    try:
-        yield Write(lambda: watch.ledger.record_receipt(operation_id, outcome, receipt))
-    except LedgerUnavailable:
-        watch.recorder.emit(CheckBypassed(Check.LEDGER, kind.name, BypassCause.LEDGER_DOWN))
-
-
-def _receipt(watch: Watch, kind: OperationKind, value: Any) -> Receipt | None:
-    try:
-        return receipt_of(kind, value)
-    except Exception as error:  # noqa: BLE001 - the receipt's own model may raise; the call has happened all the same
-        watch.recorder.emit(InternalErrorCaught(Component.RUNTIME, type(error).__name__))
-        return None
-
-
-def _ended_late(watch: Watch, opened: Opened, done: Any) -> None:
-    """Record how the work ended that a time-out had left running, against its call, its operation and its case."""
-    call = opened.call
-    is_cancelled = done.cancelled()
-    error = None if is_cancelled else done.exception()
-    if is_cancelled or isinstance(error, asyncio.CancelledError):
-        outcome = ToolOutcome.CANCELLED
-    else:
-        is_ok = error is None and call.judge(done.result()) is None
-        outcome = ToolOutcome.OK if is_ok else ToolOutcome.FAILED
-    call.ended_late(outcome)
-    receipt = None
-    if outcome is ToolOutcome.OK and opened.kind is not None:
-        receipt = _receipt(watch, opened.kind, done.result())
-    if call.run is None:
-        return
-    run = call.run
-
-    def write() -> None:
-        try:
-            if outcome is ToolOutcome.OK and opened.operation_id is not None:
-                watch.ledger.record_receipt(opened.operation_id, outcome, receipt)
-            run.is_known_late(call, outcome)
-        except Exception as error:  # noqa: BLE001 - nobody waits for it: a recorder fails open
-            run.recording_failed(error)
-
-    try:
-        _LATE.start(write)
-    except ThreadsExhausted as error:
-        run.recording_failed(error)

@@ -61,7 +61,8 @@ def watched(watch: Watch, tool: Tool, function: F) -> F:
     """
     from handoffwatch.runtime.drivers import drive, drive_async
     from handoffwatch.runtime.streams import pieces_of, pieces_of_async
-    from handoffwatch.runtime.tool_flows import Wanted, call
+    from handoffwatch.runtime.tool_flows import call
+    from handoffwatch.runtime.wanted_calls import Wanted
 
     _refuse_uncallable(tool.name, function)
     signature = inspect.signature(function) if tool.operation is not None else inspect.Signature()

@@ -1,0 +1,49 @@
+"""A tool call as it is wanted, and as it was begun."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from handoffwatch.outcomes.intent import Intent
+    from handoffwatch.outcomes.kind import OperationKind
+    from handoffwatch.runtime.call import Call
+    from handoffwatch.runtime.watch import Watch
+    from handoffwatch.tools.tool import Tool
+
+
+class Wanted(NamedTuple):
+    """One wanted call of a tool.
+
+    Attributes:
+        watch: The watch.
+        tool: The tool.
+        function: What makes the call.
+        args: Its positional arguments.
+        kwargs: Its keyword arguments.
+        bind: Gives the arguments by name, for a tool with an operation.
+    """
+
+    watch: Watch
+    tool: Tool
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    bind: Callable[..., Mapping[str, object]]
+
+
+class Opened(NamedTuple):
+    """A call whose intent is written.
+
+    Attributes:
+        call: The call.
+        kind: The operation that it opens; None when it opens none.
+        intent: What it is to do.
+        operation_id: The ledger's id; None when the ledger has none.
+    """
+
+    call: Call
+    kind: OperationKind | None = None
+    intent: Intent | None = None
+    operation_id: str | None = None
