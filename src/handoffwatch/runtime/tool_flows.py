@@ -29,6 +29,7 @@ from handoffwatch.vocabulary import (
     BypassCause,
     Check,
     Criticality,
+    Effect,
     FailureClass,
     Safety,
     ToolCode,
@@ -97,9 +98,14 @@ def concluded(wanted: Wanted, opened: Opened, value: Any, step: Step, cause: Exc
     Raises:
         ToolFailed: It did not work, or its answer was lost.
     """
-    yield from _close_call(opened, step, value)
-    if step.action is Action.NEEDS_HUMAN:
-        step = yield from settled(wanted, opened, step)
+    try:
+        yield from _close_call(opened, step, value)
+        if step.action is Action.NEEDS_HUMAN:
+            step = yield from settled(wanted, opened, step)
+    except BaseException:
+        if step.action is Action.NEEDS_HUMAN:
+            opened.call.read_back(Effect.UNKNOWN)  # interrupted before anybody knew
+        raise
     if step.action is Action.OK:
         return value
     raise failed(opened.call, step) from cause

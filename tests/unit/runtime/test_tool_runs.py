@@ -28,6 +28,7 @@ from handoffwatch import (
     Watch,
 )
 from handoffwatch.ledger.settings import LedgerSettings
+from handoffwatch.settlement.settings import SettlementSettings
 from handoffwatch.tools.settings import ToolSettings
 from support.telemetry import counted
 from support.watched import Watched, new_watched
@@ -47,7 +48,8 @@ class Status(Exception):
 def watched_with_ledger(**tools: Any) -> Watched:
     """Return a watch whose ledger is in the working folder of the test."""
     ledger = LedgerSettings(url=f"sqlite:///{Path.cwd() / 'ledger.db'}")
-    return new_watched(settings=Settings(ledger=ledger, tools=ToolSettings(**tools)))
+    settlement = SettlementSettings(verifier_timeout_s=0.5)
+    return new_watched(settings=Settings(ledger=ledger, tools=ToolSettings(**tools), settlement=settlement))
 
 
 def outcomes(watched: Watched, *names: str) -> dict[str, float]:
@@ -663,6 +665,42 @@ def test_case_of_an_ambiguous_call_holds_no_secret() -> None:
     case = watched.watch.ledger.case(watched.watch.ledger.cases()[0].case_id)
     assert "hunter2" not in repr(case)
     assert "9f8e7d6c" not in repr(case)
+
+
+def test_call_that_is_cancelled_while_its_effect_is_read_back_stays_ambiguous() -> None:
+    """It has ended, its case is there, and the cancellation passes through."""
+    watched = watched_with_ledger()
+    waiting = asyncio.Event()
+
+    class Slow:
+        async def verify(self, question: object) -> Any:
+            loop.call_soon_threadsafe(waiting.set)
+            await asyncio.sleep(3_600)
+
+    watched.watch.operation("refund", key="order_id", verifier=Slow())
+    watched.watch.workflow("money", operations=["refund"])
+
+    @watched.watch.tool("issue_refund", safety="unsafe", operation="refund")
+    async def issue_refund(order_id: str) -> None:
+        raise TimeoutError
+
+    async def main() -> None:
+        nonlocal loop
+        loop = asyncio.get_running_loop()
+        async with watched.watch.run("money") as run:
+            calling = asyncio.create_task(issue_refund("4417"))
+            await waiting.wait()
+            calling.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await calling
+            assert run.tools.has_ambiguous
+
+    loop: Any = None
+    asyncio.run(main())
+    assert [case.kind for case in watched.watch.ledger.cases()] == ["ambiguous"]
+    assert outcomes(watched, "tool_calls_ended_total") == {
+        'tool_calls_ended_total{outcome="failed",tool="issue_refund"}': 1
+    }
 
 
 # as text
