@@ -56,6 +56,9 @@ class Call:
         watch: The watch.
         run: The run it belongs to; None when it belongs to none.
         call_id: The framework's id of the call, as it may be written; empty when it gave none.
+        unknown: How it failed, when nobody knows whether it happened.
+        late: How its work ended that a time-out had left running; None while nobody knows.
+        has_case: Whether a person is asked about it.
         is_read_back: Whether what nobody knows is looked up before the call ends; the flow says so.
         args: The arguments as they came; evidence keeps them redacted. None when nobody gave them.
     """
@@ -76,7 +79,9 @@ class Call:
         self._attempts = 0
         self._is_open: bool | None = None
         self._last = Step(Action.GIVE_UP)
-        self._unknown: Failure | None = None
+        self.unknown: Failure | None = None
+        self.late: ToolOutcome | None = None
+        self.has_case = False
         self._wait_s = 0.0
         self._started_s = self._clock.monotonic_s()
         self._sent_s = self._started_s
@@ -235,7 +240,7 @@ class Call:
         Returns:
             ok: it happened. give_up: it did not. needs_human: still nobody knows.
         """
-        failure = self._unknown or without_code(self.tool.safety)
+        failure = self.unknown or without_code(self.tool.safety)
         if effect is Effect.LANDED:
             return self._ended(ToolOutcome.OK, None, Step(Action.OK))
         if effect is Effect.NOT_LANDED:
@@ -245,7 +250,8 @@ class Call:
     def cancelled(self) -> Step:
         """End the call because the host cancelled it; what an unsafe tool had begun may have happened."""
         if self._is_open and self.tool.safety is Safety.UNSAFE and self._end is None and self.run is not None:
-            self.run.is_ambiguous(self, without_code(self.tool.safety))
+            self.unknown = without_code(self.tool.safety)
+            self.run.is_ambiguous(self)
         return self._ended(ToolOutcome.CANCELLED, None, Step(Action.GIVE_UP))
 
     def suspended(self) -> Step:
@@ -254,6 +260,7 @@ class Call:
 
     def ended_late(self, outcome: ToolOutcome) -> None:
         """Record how the work ended that a time-out had left running."""
+        self.late = outcome
         self._recorder.emit(ToolEndedLate(self._run_id, self.tool.name, outcome, self.elapsed_s))
 
     def code_of(self, error: BaseException) -> ToolCode:
@@ -312,7 +319,7 @@ class Call:
         if self._last.action is Action.GIVE_UP:
             return self._ended(ToolOutcome.FAILED, failure, self._last)
         if self.is_read_back:
-            self._unknown = failure
+            self.unknown = failure
             return self._last
         return self._ended_ambiguous(failure)
 
@@ -343,7 +350,8 @@ class Call:
     def _ended_ambiguous(self, failure: Failure) -> Step:
         """End the call, of which nobody knows whether it happened, with a case for a person."""
         if self.run is not None and self._end is None:
-            self.run.is_ambiguous(self, failure)
+            self.unknown = failure
+            self.run.is_ambiguous(self)
         step = self._given_up(failure)._replace(action=Action.NEEDS_HUMAN)
         return self._ended(ToolOutcome.FAILED, failure, step)
 

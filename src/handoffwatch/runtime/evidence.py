@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from handoffwatch.ledger.facts import Evidence
     from handoffwatch.runtime.call import Call
     from handoffwatch.runtime.run import Run
-    from handoffwatch.tools.failure import Failure
 
 LEFT_OUT: Final = "[left out: the evidence would be too large]"
 NO_JSON: Final = "[left out: it is no JSON, so that no path of handoffs.redact leads into it]"
@@ -207,15 +206,8 @@ class EvidenceKeeper:
             expires_unix_s=expires_unix_s,
         )
 
-    def of_call(self, call: Call, run: Run, failure: Failure, *, late: str = "") -> Evidence:
-        """Return the evidence of a call of which nobody knows whether it happened: what a person needs to find out.
-
-        Args:
-            call: The call.
-            run: Its run.
-            failure: How its last attempt failed.
-            late: How work ended that a time-out had left running; empty while nobody knows.
-        """
+    def of_call(self, call: Call, run: Run) -> Evidence:
+        """Return the evidence of a call of which nobody knows whether it happened: what a person needs to find out."""
         from handoffwatch.ledger.facts import Evidence
 
         kind = run.watch.registrations.operations.get(call.tool.operation or "")
@@ -230,8 +222,8 @@ class EvidenceKeeper:
             mode=None,
             facts={
                 **call.facts(),
-                "status": failure.status,
-                "late": late,
+                "status": "" if call.unknown is None else call.unknown.status,
+                "late": call.late or "",
                 "task_id": _shown(run.task_id or ""),
                 "trace_id": run.trace_id(),
             },

@@ -136,7 +136,7 @@ def ended_late(watch: Watch, opened: Opened, done: Any) -> None:
         try:
             if outcome is ToolOutcome.OK and opened.operation_id is not None:
                 watch.ledger.record_receipt(opened.operation_id, outcome, receipt)
-            run.is_known_late(call, outcome)
+            run.is_known_late(call)
         except Exception as error:  # noqa: BLE001 - nobody waits for it: a recorder fails open
             run.recording_failed(error)
 

@@ -35,7 +35,7 @@ from handoffwatch.runtime.run_tools import RunTools
 from handoffwatch.runtime.step import Step
 from handoffwatch.runtime.tool_functions import F, bound
 from handoffwatch.runtime.unstored import Closing, Unstored
-from handoffwatch.tools.failure import OWN_TEXTS, REFUSAL_TEXT, Failure
+from handoffwatch.tools.failure import OWN_TEXTS, REFUSAL_TEXT
 from handoffwatch.tools.guard import refusal_reason
 from handoffwatch.vocabulary import (
     Action,
@@ -46,7 +46,6 @@ from handoffwatch.vocabulary import (
     FailureClass,
     Mode,
     RunOutcome,
-    ToolOutcome,
     ZeroSuccessCause,
 )
 
@@ -92,7 +91,6 @@ class Run:
         self._clock = watch.clock
         self._lock = threading.Lock()
         self.tools = RunTools(self._recorder, run_id, breaker_after=watch.settings.tools.breaker_after)
-        self._failures: dict[Call, Failure] = {}
         self._bypassed = False
         self._guard = "unchecked"
         self._finished = False
@@ -392,17 +390,15 @@ class Run:
         call.classified(FailureClass.FATAL, call.code_of(error))
         self.tools.undiscovered(call.tool.name)
 
-    def is_ambiguous(self, call: Call, failure: Failure) -> None:
+    def is_ambiguous(self, call: Call) -> None:
         """Take note of a call of which nobody knows whether it happened; its case is written with the next `store`."""
-        self.tools.is_ambiguous(call)
-        self._failures[call] = failure
-        self.unstored.add(_kept(self.watch.evidence.of_call(call, self, failure)))
+        self.tools.has_ambiguous = call.has_case = True
+        self.unstored.add(_kept(self.watch.evidence.of_call(call, self)))
 
-    def is_known_late(self, call: Call, outcome: ToolOutcome) -> None:
+    def is_known_late(self, call: Call) -> None:
         """Write into the case of a call how its work ended that a time-out had left running; it may wait."""
-        failure = self._failures.get(call)
-        if failure is not None:
-            self.watch.ledger.store_case(self.watch.evidence.of_call(call, self, failure, late=outcome))
+        if call.has_case:
+            self.watch.ledger.store_case(self.watch.evidence.of_call(call, self))
 
     def answer(self, text: str, *, final: bool = True, streamed: bool = False) -> Step:
         """Check the final answer before the user sees it.

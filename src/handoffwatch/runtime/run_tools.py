@@ -33,6 +33,7 @@ class RunTools:
     Attributes:
         succeeded: Calls that worked.
         failed: Calls that failed for good.
+        has_ambiguous: Whether there was a call of which nobody knows whether it happened.
     """
 
     def __init__(self, recorder: Recorder, run_id: str, *, breaker_after: int) -> None:
@@ -46,7 +47,7 @@ class RunTools:
         self._fatal_in_row: dict[str, int] = {}
         self._open_breakers: dict[str, Failure] = {}
         self._rejected: dict[_Refused, Failure] = {}
-        self._ambiguous: set[Call] = set()
+        self.has_ambiguous = False
         self._undiscovered: set[str] = set()
         self._outer: dict[str, deque[Call]] = {}
         self._call_ids: set[str] = set()
@@ -129,20 +130,10 @@ class RunTools:
                     return call
         return None
 
-    def is_ambiguous(self, call: Call) -> None:
-        """Take note of a call of which nobody knows whether it happened."""
-        with self._lock:
-            self._ambiguous.add(call)
-
     def undiscovered(self, tool: str) -> None:
         """Take note that the tools could not be listed."""
         with self._lock:
             self._undiscovered.add(tool)
-
-    @property
-    def has_ambiguous(self) -> bool:
-        """Whether a call is open of which nobody knows whether it happened."""
-        return bool(self._ambiguous)
 
     @property
     def has_undiscovered(self) -> bool:
@@ -152,4 +143,4 @@ class RunTools:
     @property
     def has_unrecovered_failure(self) -> bool:
         """Whether a tool failed and no later call of it succeeded, or nobody knows whether a call happened."""
-        return bool(self._failing or self._ambiguous)
+        return bool(self._failing) or self.has_ambiguous
