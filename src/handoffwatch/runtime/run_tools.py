@@ -90,7 +90,7 @@ class RunTools:
             self._fatal_in_row.pop(tool, None)
             return False
         row = self._fatal_in_row[tool] = self._fatal_in_row.get(tool, 0) + 1
-        if row != self._breaker_after:
+        if row != self._breaker_after or tool in self._open_breakers:
             return False
         self._open_breakers[tool] = failure
         return True

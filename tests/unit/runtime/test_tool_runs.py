@@ -101,6 +101,24 @@ def test_tool_is_called_no_more_after_three_fatal_answers_in_a_row() -> None:
     assert sent == [0, 1, 2, 0]
 
 
+def test_breaker_opens_once_when_a_call_that_was_on_its_way_succeeds_after_it_opened() -> None:
+    """Its row begins anew, and the gauge is back at 0 when the run has ended."""
+    watched = watched_with_ledger()
+    watched.watch.tool("find", safety="safe")
+    with watched.watch.run("refunds") as run:
+        on_its_way = run.call("find")
+        on_its_way.attempt()
+        for late in (False, True):
+            for _ in range(4):
+                call = run.call("find")
+                if call.attempt().action is Action.OK:
+                    call.raised(Status(401))
+            if not late:
+                on_its_way.returned([])
+        assert outcomes(watched, "tool_breaker_open") == {'tool_breaker_open{tool="find"}': 1}
+    assert outcomes(watched, "tool_breaker_open") == {}
+
+
 def test_breaker_counts_fatal_answers_in_a_row_alone() -> None:
     """Another answer in between starts the row anew; 0 turns the breaker off."""
     for settings, answers, sent in (
