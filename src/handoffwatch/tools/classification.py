@@ -11,7 +11,7 @@ import ssl
 from typing import Final
 
 from handoffwatch.tools.failure import Failure
-from handoffwatch.tools.foreign import attribute_of, names_of, packages_of, retry_after_of, status_of
+from handoffwatch.tools.foreign import attribute_of, member_of, names_of, packages_of, retry_after_of, status_of
 from handoffwatch.tools.protocol_errors import classify_aws, classify_grpc, classify_mcp
 from handoffwatch.tools.statuses import class_of_status, classify_status, code_of_status, unanswered
 from handoffwatch.vocabulary import FailureClass, Safety, ToolCode
@@ -46,7 +46,10 @@ _LOST: Final = frozenset(
 _WRAPPERS: Final = frozenset(
     {"APIConnectionError", "RequestException", "HTTPError", "HTTPClientError", "BotoCoreError", "ProtocolError"}
 )
-"""Errors of openai, anthropic, requests, urllib3 and botocore whose cause alone says whether anything was sent."""
+"""Errors of openai, anthropic, requests, urllib3 and botocore that stand for the one that says what was sent."""
+
+_TELLING: Final = _NOTHING_SENT | {"IncompleteRead"}
+"""Errors that say themselves what was sent, although libraries derive them from their wrappers."""
 
 _HOLDING: Final = frozenset({"requests", "urllib3"})
 """Packages whose errors hold the one that they stand for among their arguments."""
@@ -60,7 +63,16 @@ def classify_exception(error: BaseException, safety: Safety, *, now_s: float = 0
     Whether anything was sent decides: nothing sent is retryable; sent and unanswered is retryable for safe and
     idempotent tools and ambiguous for unsafe ones. An error without a code is ambiguous on an unsafe tool and fatal
     elsewhere: nobody may guess what it means. Nothing is raised, whatever the error does.
+
+    Source: DESIGN section 3 rule 1.
     """
+    try:
+        return _sorted(error, safety, now_s=now_s)
+    except Exception:  # noqa: BLE001 - a foreign error may raise wherever it is read, and then it says nothing
+        return without_code(safety)
+
+
+def _sorted(error: BaseException, safety: Safety, *, now_s: float) -> Failure:
     told = classify_grpc(error, safety) or classify_mcp(error, safety) or _answered(error, safety, now_s=now_s)
     if told is not None:
         return told
@@ -68,10 +80,9 @@ def classify_exception(error: BaseException, safety: Safety, *, now_s: float = 0
     names = names_of(error)
     number = attribute_of(error, "errno")
     is_unreachable = type(number) is int and number in _UNREACHABLE
-    if names & _NOTHING_SENT or isinstance(error, _NEVER_SENT) or is_unreachable:
+    is_never_sent = names & _NOTHING_SENT or isinstance(error, _NEVER_SENT) or is_unreachable
+    if is_never_sent or _is_of_handshake(error):
         return Failure(FailureClass.RETRYABLE, _connection_code(error, names), "connection_error")
-    if _is_no_tls(error):
-        return Failure(FailureClass.RETRYABLE, ToolCode.TLS, "connection_error")
     if isinstance(error, TimeoutError) or names & _TIMEOUTS:
         return Failure(unanswered(safety), ToolCode.TIMEOUT, "timeout")
     if isinstance(error, ssl.SSLError):
@@ -101,7 +112,7 @@ def declared_codes(safety: Safety) -> list[tuple[ToolCode, FailureClass]]:
 
 def _answered(error: BaseException, safety: Safety, *, now_s: float) -> Failure | None:
     """Return how a call failed that got an answer, by the status of the answer; None when it got none."""
-    if "HttpProcessingError" in names_of(error.__cause__ or error):
+    if "HttpProcessingError" in names_of(error if error.__cause__ is None else error.__cause__):
         return None  # aiohttp gives a status of its own to an answer that it could not read
     response = attribute_of(error, "response")
     status = status_of(response) if response is not None else None
@@ -116,7 +127,8 @@ def _answered(error: BaseException, safety: Safety, *, now_s: float) -> Failure 
 def _telling(error: BaseException) -> BaseException:
     """Return the error that says whether anything was sent: this one, or the one that a library has wrapped in it.
 
-    What other errors were raised from may belong to an earlier request, and is left alone.
+    What other errors were raised from may belong to an earlier request, and is left alone; so is the context of
+    every error, in which Python keeps whatever was being handled: the refusal of a first host, say.
     """
     for _ in range(_CAUSES_MAX):
         inner = _inner(error)
@@ -128,7 +140,7 @@ def _telling(error: BaseException) -> BaseException:
 
 def _inner(error: BaseException) -> BaseException | None:
     names = names_of(error)
-    if names & _NOTHING_SENT:
+    if names & _TELLING:
         return None
     reason = attribute_of(error, "reason")
     if isinstance(reason, Exception):
@@ -140,26 +152,26 @@ def _inner(error: BaseException) -> BaseException | None:
     if "ClientResponseError" in names and isinstance(error.__cause__, Exception):
         return error.__cause__
     if names & _WRAPPERS:
-        cause = error.__cause__ or error.__context__
+        cause = error.__cause__
+        if cause is None:
+            cause = member_of(attribute_of(error, "kwargs"), "error")  # botocore holds it there
         return cause if isinstance(cause, Exception) else None
     return None
 
 
-def _is_no_tls(error: BaseException) -> bool:
-    """Return whether a hand-shake failed because the other side speaks no TLS, or its certificate is none to trust:
-    no request goes before it."""
-    chain: BaseException | None = error
-    for _ in range(_CAUSES_MAX):
-        if isinstance(chain, ssl.SSLError):
-            return str(attribute_of(chain, "reason")) in _HANDSHAKE
-        chain = _cause(chain)
+def _is_of_handshake(error: BaseException) -> bool:
+    """Return whether an error was raised in a TLS hand-shake: no request goes before it.
+
+    Only where it was raised tells: OpenSSL gives the same reasons, WRONG_VERSION_NUMBER among them, to a hand-shake
+    that fails and to an answer that is none. Every hand-shake of Python's ssl module passes one of its functions.
+    """
+    trace = error.__traceback__ if isinstance(error, OSError) else None
+    while trace is not None:
+        frame = trace.tb_frame
+        if frame.f_code.co_name == "do_handshake" and frame.f_globals.get("__name__") == ssl.__name__:
+            return True
+        trace = trace.tb_next
     return False
-
-
-_HANDSHAKE: Final = frozenset(
-    {"CERTIFICATE_VERIFY_FAILED", "HTTP_REQUEST", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL", "WRONG_VERSION_NUMBER"}
-)
-"""Reasons of OpenSSL that belong to the hand-shake alone."""
 
 
 def _connection_code(error: BaseException, names: set[str]) -> ToolCode:
@@ -172,8 +184,11 @@ def _connection_code(error: BaseException, names: set[str]) -> ToolCode:
         chain = _cause(chain)
     if "NewConnectionError" in names:  # urllib3 derives it from its time-out
         return ToolCode.DNS if "NameResolutionError" in names else ToolCode.CONNECTION
-    return ToolCode.TIMEOUT if names & _NOT_CONNECTED_IN_TIME else ToolCode.CONNECTION
+    is_late = names & _NOT_CONNECTED_IN_TIME or isinstance(error, TimeoutError)
+    return ToolCode.TIMEOUT if is_late else ToolCode.CONNECTION
 
 
 def _cause(error: BaseException | None) -> BaseException | None:
-    return None if error is None else error.__cause__ or error.__context__
+    if error is None:
+        return None
+    return error.__context__ if error.__cause__ is None else error.__cause__
