@@ -13,8 +13,8 @@ from handoffwatch.runtime.crossings import Crossing
 from handoffwatch.runtime.envelopes import Envelope
 from handoffwatch.vocabulary import Reaction
 
-NOT_GIVEN: Final = object()
-"""Stands for a state that the host did not give; None is a state."""
+NOT_GIVEN: Final[Any] = object()
+"""Stands for a state or a seal that the host did not give; None is a state, and a seal that is missing."""
 
 
 class Attempt:

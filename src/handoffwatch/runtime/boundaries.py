@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 import secrets
 import threading
-from collections import OrderedDict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from handoffwatch.boundary.transforms import Transforms
 from handoffwatch.clock import Clock
@@ -20,7 +19,8 @@ if TYPE_CHECKING:
     from handoffwatch.boundary.policy import BoundaryPolicy
     from handoffwatch.boundary.seal_keys import SealKey
     from handoffwatch.boundary.settings import BoundarySettings
-    from handoffwatch.boundary.snapshots import Snapshots
+    from handoffwatch.boundary.snapshots import SnapshotMeta, Snapshots
+    from handoffwatch.values.canonical import Canonical
 
 ACCEPTED_MAX: Final = 100_000
 """Sealed handoffs whose acceptance a process remembers, whatever its ledger does; the oldest go first."""
@@ -50,14 +50,56 @@ class Boundary(NamedTuple):
     open_artifact: OpenArtifact | None = None
 
 
-class _Kept:
-    """One folder of snapshots, and when it was last looked through."""
+class SnapshotFolder:
+    """One folder of snapshots, looked through for old ones from time to time. Thread-safe.
 
-    def __init__(self, snapshots: Snapshots, max_bytes: int) -> None:
-        self.snapshots = snapshots
-        self.max_bytes = max_bytes
-        self.looked_s: float | None = None
-        self.written_bytes = 0
+    That is at its first snapshot, then after 600 seconds, or once a tenth of what it may hold was written.
+
+    Args:
+        snapshots: What lies there.
+        max_bytes: The size of all snapshots together.
+        clock: Time.
+        failed: Called with what went wrong in removing old snapshots.
+    """
+
+    def __init__(
+        self, snapshots: Snapshots, *, max_bytes: int, clock: Clock, failed: Callable[[Exception], None]
+    ) -> None:
+        self._snapshots = snapshots
+        self._max_bytes = max_bytes
+        self._clock = clock
+        self._failed = failed
+        self._looked_s: float | None = None
+        self._written_bytes = 0
+        self._lock = threading.Lock()
+
+    def write(self, form: Canonical, **what: Any) -> SnapshotMeta:
+        """Write a snapshot, as `Snapshots.write_snapshot` does; a look for old ones goes on in a thread of its own."""
+        meta = self._snapshots.write_snapshot(form, **what)
+        if self._is_due(meta.state_bytes):
+            try:
+                _PRUNING.start(self.prune)
+            except ThreadsExhausted:
+                self._looked_s = None  # the next snapshot tries again
+        return meta
+
+    def prune(self) -> None:
+        """Remove what is too old or too much."""
+        try:
+            while not self._snapshots.prune(self._clock.wall_s()).is_done:
+                pass
+        except Exception as error:  # noqa: BLE001 - a recorder fails open; what is left is removed the next time
+            self._failed(error)
+
+    def _is_due(self, size_bytes: int) -> bool:
+        now_s = self._clock.monotonic_s()
+        with self._lock:
+            self._written_bytes += size_bytes
+            is_much = self._written_bytes >= _PRUNE_SHARE * self._max_bytes
+            if self._looked_s is not None and now_s - self._looked_s < PRUNE_EVERY_S and not is_much:
+                return False
+            self._looked_s, self._written_bytes = now_s, 0
+            return True
 
 
 class Boundaries:
@@ -82,9 +124,9 @@ class Boundaries:
         self.transforms = Transforms()
         self.digest_key = secrets.token_bytes(32)
         self.seal_keys: tuple[SealKey, ...] = ()
-        self.accepted: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self.accepted: dict[tuple[str, str], None] = {}
         self._boundaries: dict[str, Boundary] = {}
-        self._kept: dict[str, _Kept] = {}
+        self._folders: dict[str, SnapshotFolder] = {}
         self._lock = threading.Lock()
 
     def add(
@@ -129,9 +171,9 @@ class Boundaries:
         with self._lock:
             self.accepted[route, handoff_id] = None
             if len(self.accepted) > ACCEPTED_MAX:
-                self.accepted.popitem(last=False)
+                del self.accepted[next(iter(self.accepted))]
 
-    def snapshots_of(self, route: str) -> Snapshots | None:
+    def snapshots_of(self, route: str) -> SnapshotFolder | None:
         """Return where the states of a route are kept; None when they are not."""
         wanted = self._settings.snapshot_of(route)
         if not wanted.enabled:
@@ -139,7 +181,7 @@ class Boundaries:
         from handoffwatch.boundary.snapshots import Snapshots
 
         with self._lock:
-            known = self._kept.get(wanted.directory)
+            known = self._folders.get(wanted.directory)
             if known is None:
                 snapshots = Snapshots(
                     wanted.directory,
@@ -147,30 +189,7 @@ class Boundaries:
                     max_bytes=wanted.max_bytes,
                     clock=self._clock,
                 )
-                known = self._kept[wanted.directory] = _Kept(snapshots, wanted.max_bytes)
-            return known.snapshots
-
-    def written(self, route: str, size_bytes: int) -> None:
-        """Take note of a snapshot; from time to time the folder is looked through for old ones, in a thread.
-
-        That is at the first snapshot, then after 600 seconds, or once a tenth of what the folder may hold was written.
-        """
-        kept = self._kept[self._settings.snapshot_of(route).directory]
-        now_s = self._clock.monotonic_s()
-        with self._lock:
-            kept.written_bytes += size_bytes
-            is_much = kept.written_bytes >= _PRUNE_SHARE * kept.max_bytes
-            if kept.looked_s is not None and now_s - kept.looked_s < PRUNE_EVERY_S and not is_much:
-                return
-            kept.looked_s, kept.written_bytes = now_s, 0
-        try:
-            _PRUNING.start(lambda: self._prune(kept.snapshots))
-        except ThreadsExhausted:
-            kept.looked_s = None  # the next snapshot tries again
-
-    def _prune(self, snapshots: Snapshots) -> None:
-        try:
-            while not snapshots.prune(self._clock.wall_s()).is_done:
-                pass
-        except Exception as error:  # noqa: BLE001 - a recorder fails open; what is left is removed the next time
-            self._failed(error)
+                known = self._folders[wanted.directory] = SnapshotFolder(
+                    snapshots, max_bytes=wanted.max_bytes, clock=self._clock, failed=self._failed
+                )
+            return known

@@ -251,7 +251,7 @@ class Call:
         """End the call because the host cancelled it; what an unsafe tool had begun may have happened."""
         if self._is_open and self.tool.safety is Safety.UNSAFE and self._end is None and self.run is not None:
             self.unknown = without_code(self.tool.safety)
-            self.run.is_ambiguous(self)
+            self.run.note_ambiguous(self)
         return self._ended(ToolOutcome.CANCELLED, None, Step(Action.GIVE_UP))
 
     def suspended(self) -> Step:
@@ -273,7 +273,7 @@ class Call:
         return None if self.run is None else self.run.tools.refusal(self.tool.name, self.digest)
 
     def _is_id_repeated(self) -> bool:
-        return self.run is not None and self.call_id != "" and self.run.tools.is_id_known(self.call_id)
+        return self.run is not None and self.call_id != "" and self.run.tools.note_id(self.call_id)
 
     def _classified(self, error: Exception) -> Failure:
         if asks_the_model(error):
@@ -351,7 +351,7 @@ class Call:
         """End the call, of which nobody knows whether it happened, with a case for a person."""
         if self.run is not None and self._end is None:
             self.unknown = failure
-            self.run.is_ambiguous(self)
+            self.run.note_ambiguous(self)
         step = self._given_up(failure)._replace(action=Action.NEEDS_HUMAN)
         return self._ended(ToolOutcome.FAILED, failure, step)
 

@@ -37,8 +37,8 @@ class Invoke(NamedTuple):
         span: What is the current span meanwhile; None leaves the current one.
         limit_s: The most seconds of real time that the flow waits, then it gets a TimeoutError; None waits for ever.
             A coroutine is cancelled at the limit. A plain function runs in a daemon thread, with the caller's context
-            variables, and is left behind there: it goes on until it returns, and nobody hears of it. When too many
-            of them run the flow gets ThreadsExhausted.
+            variables, and is left behind there: it goes on until it returns. When too many of them run the flow gets
+            ThreadsExhausted.
         grace_s: How many seconds more what goes on is waited for.
         is_left_running: Whether a coroutine is left behind at the limit too, since cancelling undoes nothing that was
             sent. Whatever is left behind gives the flow a LeftRunning.

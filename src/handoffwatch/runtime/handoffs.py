@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from handoffwatch.decision import Decision, Finding, amended
@@ -139,7 +138,7 @@ class Handoffs(Judging):
             return handoff
         return Step(Action.DELIVER, "", 0.0, None, crossing.handoff_id, crossing)
 
-    def takes_leave(self, crossing: Crossing) -> bool:
+    def take_leave(self, crossing: Crossing) -> bool:
         """Take a handoff out that goes on in another process; False when it was not let through to leave."""
         return self._crossings.take_leaving(crossing)
 
@@ -155,16 +154,21 @@ class Handoffs(Judging):
         """Record that a handoff was about to leave for another process, and was interrupted."""
         self._end(crossing, HandoffOutcome.NOT_DELIVERED)
 
-    def lost(self, crossing: Crossing, decision: Decision, findings: Sequence[Finding], *, state: object) -> Decision:
-        """End a handoff that did not survive its way, once it was taken out, and return the decision about it."""
-        from handoffwatch.runtime.passages import blocking, mark
+    def lost(self, crossing: Crossing, decision: Decision, diverged: tuple[Finding, ...], *, state: object) -> None:
+        """End a handoff that did not survive its way, once it was taken out.
 
-        decision = amended(decision, findings)
-        mark(crossing, blocking(findings), decision.mode, self._watch.boundaries.of(crossing.route).policy)
+        Args:
+            crossing: The handoff.
+            decision: About it, with what was found on its way.
+            diverged: What of that its policy blocks.
+            state: As it left or arrived.
+        """
+        from handoffwatch.runtime.passages import mark
+
+        mark(crossing, diverged, decision.mode, self._watch.boundaries.of(crossing.route).policy)
         self._evidence.note_attempt(crossing, decision, state, {})
         self.stopped = True
         self._end(crossing, HandoffOutcome.STOPPED, decision=decision)
-        return decision
 
     def _compared(self, crossing: Crossing, after: object) -> Decision | None:
         """Return the decision about a handoff whose state did not survive its way, and end it; None when it goes on."""
@@ -185,10 +189,10 @@ class Handoffs(Judging):
         is_lost = bool(diverged) and decision.mode is not Mode.SHADOW and policy.on_failure is not OnFailure.PASS
         lost = amended(decision, comparison.findings) if is_lost else None
         record(run, comparison, side, lost=lost, digests=digests(run, before, arrived) if is_lost else ("", ""))
-        if is_lost and self._crossings.take(crossing):
-            return self.lost(crossing, decision, comparison.findings, state=after)
-        if is_lost:
-            return lost  # told by another thread
+        if lost is not None:
+            if self._crossings.take(crossing):  # else another thread has told it
+                self.lost(crossing, lost, diverged, state=after)
+            return lost
         if policy.artifacts:
             run.bypassed(Check.BOUNDARY, crossing.route, BypassCause.UNCHECKED)  # looking at them may wait: `transfer`
         elif diverged and decision.mode is not Mode.SHADOW:

@@ -99,6 +99,7 @@ def _effect(watch: Watch, call: Call, kind: OperationKind, intent: Intent) -> Fl
 
 
 def write_receipt(watch: Watch, kind: OperationKind, operation_id: str, outcome: ToolOutcome, value: Any) -> Flow[None]:
+    """Write how the call of an operation ended, with the receipt that it returned; a ledger that is down is counted."""
     receipt = _receipt(watch, kind, value) if outcome is ToolOutcome.OK and value is not None else None
     try:
         yield Write(lambda: watch.ledger.record_receipt(operation_id, outcome, receipt))
@@ -136,7 +137,7 @@ def ended_late(watch: Watch, opened: Opened, done: Any) -> None:
         try:
             if outcome is ToolOutcome.OK and opened.operation_id is not None:
                 watch.ledger.record_receipt(opened.operation_id, outcome, receipt)
-            run.is_known_late(call)
+            run.note_late_end(call)
         except Exception as error:  # noqa: BLE001 - nobody waits for it: a recorder fails open
             run.recording_failed(error)
 

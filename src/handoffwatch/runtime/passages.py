@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from handoffwatch.boundary.comparison import Capture, Comparison, capture, compare
 from handoffwatch.boundary.findings import finding_of
 from handoffwatch.boundary.policy import REST, SCHEMA_VERSION
-from handoffwatch.decision import Decision, Finding, reacting
+from handoffwatch.decision import Decision, Finding, amended, reacting
 from handoffwatch.errors import RegistrationError, SnapshotUnavailable
 from handoffwatch.events import HandoffCompared
 from handoffwatch.runtime.attempts import Attempt, Carriers, Sealed
@@ -120,7 +120,7 @@ def seal_up(run: Run, step: Step) -> Flow[tuple[str, Decision | None]]:
             "seal: handoff_id: must be said by the handoff itself, or its receiver knows it by another one",
             hint='{"handoff_id": uuid.uuid4().hex, …}',
         )
-    if crossing is None or crossing.left is None or not run.handoffs.takes_leave(crossing):
+    if crossing is None or crossing.left is None or not run.handoffs.take_leave(crossing):
         raise RegistrationError(
             "seal: handoff: must be one that was let through with its state, and has not arrived here",
             hint="run.seal(run.handoff(source, target, state, before=state))",
@@ -156,7 +156,9 @@ def _sealed(run: Run, step: Step, crossing: Crossing, key: SealKey) -> Flow[tupl
         except ValueError as error:  # its message holds no value
             found = [finding_of("capture_failed", "$", f"the state must be sealed: {error}", stage=Stage.SERIALIZE)]
     if found:
-        return "", run.handoffs.lost(crossing, attempt.decision, found, state=step.sent)
+        decision = amended(attempt.decision, found)
+        run.handoffs.lost(crossing, decision, blocking(found), state=step.sent)
+        return "", decision
     run.handoffs.hand_on(crossing)
     return text, None
 
@@ -212,31 +214,26 @@ def _keep(
     Returns:
         The side, with the number under which it was kept; and the finding.
     """
-    boundaries = run.watch.boundaries
-    snapshots = boundaries.snapshots_of(side.route)
-    if snapshots is None or side_capture.form.faults:
+    folder = run.watch.boundaries.snapshots_of(side.route)
+    if folder is None or side_capture.form.faults:
         return side, []
-
-    def write() -> int:
-        meta = snapshots.write_snapshot(
-            side_capture.form,
-            policy=boundary.policy,
-            stage=stage,
-            run_id=run.run_id,
-            handoff_id=side.handoff_id,
-            attempt=side.attempt,
-            route=side.route,
-            is_new=is_new,
-        )
-        boundaries.written(side.route, meta.state_bytes)
-        return meta.attempt
-
     try:
-        attempt = yield Write(write)
+        meta = yield Write(
+            lambda: folder.write(
+                side_capture.form,
+                policy=boundary.policy,
+                stage=stage,
+                run_id=run.run_id,
+                handoff_id=side.handoff_id,
+                attempt=side.attempt,
+                route=side.route,
+                is_new=is_new,
+            )
+        )
     except SnapshotUnavailable:
         where = Stage.CAPTURE_BEFORE if stage is SnapshotStage.BEFORE else Stage.CAPTURE_AFTER
         return side, [finding_of("capture_failed", "$", "the snapshot of the state must be written", stage=where)]
-    return side._replace(attempt=attempt), []
+    return side._replace(attempt=meta.attempt), []
 
 
 def _taken_in(

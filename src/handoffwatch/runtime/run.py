@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import Token
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
@@ -52,9 +52,6 @@ from handoffwatch.vocabulary import (
 if TYPE_CHECKING:
     from handoffwatch.ledger.facts import Evidence
     from handoffwatch.runtime.watch import Watch
-
-NO_SEAL: Final[Any] = NOT_GIVEN
-"""Stands for a handoff that comes from this process, which needs no seal; None is one whose seal is missing."""
 
 
 class Run:
@@ -145,7 +142,7 @@ class Run:
         *,
         key: str | None = None,
         before: object = NOT_GIVEN,
-        seal: str | None = NO_SEAL,
+        seal: str | None = NOT_GIVEN,
     ) -> Step:
         """Judge one attempt as `handoff` does, with what its route asks for beside: critic, durable limits, approval.
 
@@ -174,7 +171,7 @@ class Run:
         *,
         key: str | None = None,
         before: object = NOT_GIVEN,
-        seal: str | None = NO_SEAL,
+        seal: str | None = NOT_GIVEN,
     ) -> Step:
         """Do as `submit` does, without blocking the event loop; the critic may be a coroutine function."""
         flow = handoff_flows.submit(self, source, target, raw, key, way_of(None, None, seal), before)
@@ -254,7 +251,7 @@ class Run:
         failure: Callable[[Step], Any] | None = None,
         export: Callable[[Any], Any] | None = None,
         import_: Callable[[Any], Any] | None = None,
-        seal: str | None = NO_SEAL,
+        seal: str | None = NOT_GIVEN,
         key: str | None = None,
     ) -> Any:
         """Hand something over: judge it, let the sender repair it, start the receiver, and return its result.
@@ -272,8 +269,9 @@ class Run:
                 handoff crosses a boundary: what arrived is compared with what left by the route's policy, is judged,
                 and goes to the receiver.
             import_: Called with what travels; returns what arrived.
-            seal: What came beside a handoff from another process, None when nothing came. The handoff stops unless the
-                seal is there and genuine, is no older than it may be, and the state is as it was sealed.
+            seal: What came beside a handoff from another process, None when nothing came. Unless the seal
+                is there and genuine, is no older than it may be, and the state is as it was sealed, the handoff ends as
+                the policy of the route says for a divergence.
             key: As in `handoff`.
 
         A held handoff waits for a person, as long as its route says.
@@ -301,7 +299,7 @@ class Run:
         failure: Callable[[Step], Any] | None = None,
         export: Callable[[Any], Any] | None = None,
         import_: Callable[[Any], Any] | None = None,
-        seal: str | None = NO_SEAL,
+        seal: str | None = NOT_GIVEN,
         key: str | None = None,
     ) -> Any:
         """Do as `transfer` does; its functions may be coroutine functions."""
@@ -388,14 +386,14 @@ class Run:
         call = self.call(tool)
         call.attempt()
         call.classified(FailureClass.FATAL, call.code_of(error))
-        self.tools.undiscovered(call.tool.name)
+        self.tools.note_undiscovered(call.tool.name)
 
-    def is_ambiguous(self, call: Call) -> None:
+    def note_ambiguous(self, call: Call) -> None:
         """Take note of a call of which nobody knows whether it happened; its case is written with the next `store`."""
         self.tools.has_ambiguous = call.has_case = True
         self.unstored.add(_kept(self.watch.evidence.of_call(call, self)))
 
-    def is_known_late(self, call: Call) -> None:
+    def note_late_end(self, call: Call) -> None:
         """Write into the case of a call how its work ended that a time-out had left running; it may wait."""
         if call.has_case:
             self.watch.ledger.store_case(self.watch.evidence.of_call(call, self))

@@ -66,7 +66,9 @@ class RunTools:
 
     def ended(self, tool: str, outcome: ToolOutcome, failure: Failure | None, digest: Callable[[], str]) -> None:
         """Take note of an ended call: a later success of the same tool recovers its failure."""
-        opened = False
+        opened, said = False, ""
+        if failure is not None and failure.failure_class is FailureClass.REJECTED:
+            said = digest()  # arguments may be large: not within the lock
         with self._lock:
             if outcome is ToolOutcome.OK:
                 self.succeeded += 1
@@ -77,7 +79,7 @@ class RunTools:
                 self.failed += 1
                 self._failing.add(tool)
                 opened = self._counts_as_broken(tool, failure)
-                if failure.failure_class is FailureClass.REJECTED and (said := digest()):
+                if said:
                     self._rejected[tool, said] = failure
                     if len(self._rejected) > REMEMBERED_MAX:
                         del self._rejected[next(iter(self._rejected))]
@@ -102,8 +104,8 @@ class RunTools:
         for tool in tools:
             self._recorder.emit(ToolBreakerMoved(self._run_id, tool, is_open=False))
 
-    def is_id_known(self, call_id: str) -> bool:
-        """Return whether a framework has given this id to another call of the run."""
+    def note_id(self, call_id: str) -> bool:
+        """Take note of the id that a framework gave a call, and return whether it gave it to another one of the run."""
         with self._lock:
             known = call_id in self._call_ids
             if len(self._call_ids) < REMEMBERED_MAX:
@@ -130,7 +132,7 @@ class RunTools:
                     return call
         return None
 
-    def undiscovered(self, tool: str) -> None:
+    def note_undiscovered(self, tool: str) -> None:
         """Take note that the tools could not be listed."""
         with self._lock:
             self._undiscovered.add(tool)

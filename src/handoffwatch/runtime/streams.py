@@ -58,8 +58,7 @@ def pieces_of(wanted: Wanted) -> Generator[Any, None, Any]:
             raise
         except Exception as error:  # noqa: BLE001 - classified here; raised from it
             step, cause = opened.call.broke_off(error), error
-        step = opened.call.streamed() if step is None else step
-        drive(concluded(wanted, opened, last, step, cause), clock)
+        drive(_end(wanted, opened, last, step, cause), clock)
         return returned
     except ToolFailed as failed:
         if wanted.tool.when_failed is WhenFailed.RAISE:
@@ -90,8 +89,7 @@ async def pieces_of_async(wanted: Wanted) -> AsyncIterator[Any]:
             opened.call.cancelled()
             await begun.pieces.aclose()
             raise
-        step = opened.call.streamed() if step is None else step
-        await drive_async(concluded(wanted, opened, last, step, cause), clock)
+        await drive_async(_end(wanted, opened, last, step, cause), clock)
     except ToolFailed as failed:
         if wanted.tool.when_failed is WhenFailed.RAISE:
             raise
@@ -105,6 +103,11 @@ def _begin(wanted: Wanted) -> Flow[tuple[Opened, _Begun]]:
     if step.action is not Action.OK:
         yield from concluded(wanted, opened, None, step, cause)
     return opened, begun
+
+
+def _end(wanted: Wanted, opened: Opened, last: Any, step: Step | None, cause: Exception | None) -> Flow[Any]:
+    """End a stream; no step says that it came to its own end. Its last piece is its receipt."""
+    return concluded(wanted, opened, last, opened.call.streamed() if step is None else step, cause)
 
 
 def _told(opened: Opened, begun: _Begun) -> Step:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from handoffwatch.tools.foreign import classes_of
+
 _SUSPENDING: Final = frozenset(
     {
         ("langgraph", "GraphBubbleUp"),
@@ -23,13 +25,9 @@ def is_control_flow(error: BaseException) -> bool:
 
     Source: DESIGN section 3 rule 2.
     """
-    return not _SUSPENDING.isdisjoint(_classes(error))
+    return not _SUSPENDING.isdisjoint(classes_of(error))
 
 
 def asks_the_model(error: BaseException) -> bool:
     """Return whether a tool asks the model for other arguments with this exception, which its framework waits for."""
-    return not _ASKING.isdisjoint(_classes(error))
-
-
-def _classes(error: BaseException) -> set[tuple[str, str]]:
-    return {(each.__module__.partition(".")[0], each.__name__) for each in type(error).__mro__}
+    return not _ASKING.isdisjoint(classes_of(error))

@@ -54,6 +54,11 @@ def retry_after_of(holder: object) -> str | None:
     return header_of(holder, "retry-after")
 
 
+def classes_of(error: BaseException) -> set[tuple[str, str]]:
+    """Return the classes of an error, each by its package and its name."""
+    return {(each.__module__.partition(".")[0], each.__name__) for each in type(error).__mro__}
+
+
 def names_of(error: BaseException) -> set[str]:
     """Return the names of the classes of an error."""
     return {each.__name__ for each in type(error).__mro__}
@@ -61,4 +66,4 @@ def names_of(error: BaseException) -> set[str]:
 
 def packages_of(error: BaseException) -> set[str]:
     """Return the packages in which the classes of an error are defined."""
-    return {each.__module__.partition(".")[0] for each in type(error).__mro__}
+    return {package for package, _ in classes_of(error)}
