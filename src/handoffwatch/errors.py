@@ -23,12 +23,16 @@ A message reads `<where>: <what>: <rule broken>, got <kind of value>`. It never 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from handoffwatch.decision import Decision
+
+
+STOPPED_TEXT: Final = "I stopped here, because something went wrong that a person has to look at."
+HELD_TEXT: Final = "This waits for a person, who has to approve it first."
 
 
 class HandoffwatchError(Exception):
@@ -73,7 +77,9 @@ class ClaimRefused(HandoffwatchError):
 
 
 class Stopped(HandoffwatchError):
-    """A check stopped the flow on purpose."""
+    """A check stopped the flow on purpose. `for_user` is what the user may be told; the guard lets it through."""
+
+    for_user = STOPPED_TEXT
 
 
 class HandoffBlocked(Stopped):
@@ -90,6 +96,8 @@ class HandoffBlocked(Stopped):
 
 class HandoffHeld(HandoffBlocked):
     """Nobody has decided on a held handoff in time: the same handoff is delivered once `case_id` is approved."""
+
+    for_user = HELD_TEXT
 
     def __init__(
         self, message: str, *, decision: Decision | None, case_id: str, run_id: str = "", hint: str = ""

@@ -6,10 +6,10 @@ import asyncio
 import functools
 import threading
 import uuid
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from handoffwatch.errors import HandoffwatchError, NeedsHuman
 from handoffwatch.events import (
     InternalErrorCaught,
     ToolAttempted,
@@ -19,7 +19,8 @@ from handoffwatch.events import (
 )
 from handoffwatch.recording.recorder import Scope
 from handoffwatch.recording.spans import EXECUTE_TOOL, OPERATION_NAME, TOOL_CALL_ID, TOOL_NAME, Attribute, clean
-from handoffwatch.runtime.call_arguments import digest_of, key_of
+from handoffwatch.runtime.call_arguments import CallArguments, key_of
+from handoffwatch.runtime.evidence import shown
 from handoffwatch.runtime.step import Step
 from handoffwatch.tools.classification import classify_exception, without_code
 from handoffwatch.tools.client_retries import client_retries
@@ -60,18 +61,26 @@ class Call:
         late: How its work ended that a time-out had left running; None while nobody knows.
         has_case: Whether a person is asked about it.
         is_read_back: Whether what nobody knows is looked up before the call ends; the flow says so.
-        args: The arguments as they came; evidence keeps them redacted. None when nobody gave them.
+        arguments: The arguments; None when nobody gave them.
+        kept: What may be kept of the arguments of an unsafe tool, as they were before it could change them.
     """
 
     def __init__(
-        self, tool: Tool, *, watch: Watch, run: Run | None, call_id: str | None = None, args: object = None
+        self,
+        tool: Tool,
+        *,
+        watch: Watch,
+        run: Run | None,
+        call_id: str | None = None,
+        arguments: CallArguments | None = None,
     ) -> None:
         self.tool = tool
         self.run = run
-        self.call_id = "" if call_id is None else clean(str(call_id))
+        self.call_id = "" if call_id is None else clean(shown(str(call_id)))
         self.is_read_back = False
         self.watch = watch
-        self.args = args
+        self.arguments: CallArguments | None = None
+        self.kept: Any = None
         self._run_id = run.run_id if run is not None else ""
         self._recorder = watch.recorder
         self._clock = watch.clock
@@ -86,12 +95,14 @@ class Call:
         self._started_s = self._clock.monotonic_s()
         self._sent_s = self._started_s
         self._end: Step | None = None
+        if arguments is not None:
+            self.given(arguments)
         attributes: dict[str, Attribute] = {OPERATION_NAME: EXECUTE_TOOL, TOOL_NAME: tool.name}
         if call_id is not None:
             attributes[TOOL_CALL_ID] = self.call_id
         within = run.scope if run is not None else None
         self._scope = self._recorder.open(f"{EXECUTE_TOOL} {tool.name}", attributes, within=within)
-        self._recorder.emit(ToolCallStarted(self._run_id, tool.name, is_id_repeated=self._is_id_repeated()))
+        self._recorder.emit(ToolCallStarted(self._run_id, tool.name, is_id_repeated=self._is_repeated(call_id)))
 
     @functools.cached_property
     def case_subject(self) -> str:
@@ -123,21 +134,20 @@ class Call:
         """Whether nobody has told of an attempt yet, so that an inner layer may."""
         return self._attempts == 0 and self._end is None
 
-    def given(self, args: object) -> None:
-        """Take note of the arguments, where the layer that began the call did not know them."""
-        if self.args is None:
-            self.args = args
+    def given(self, arguments: CallArguments) -> None:
+        """Take note of the arguments; those of the layer that makes the request are the ones that count."""
+        self.arguments = arguments
+        if arguments.may_change and self.tool.safety is Safety.UNSAFE:
+            self.kept = self.watch.evidence.copy(arguments.named)
 
-    def is_same_call(self, tool: Tool, args: tuple[tuple[Any, ...], Mapping[str, Any]]) -> bool:
+    def is_same_call(self, tool: Tool, run: Run | None, arguments: CallArguments) -> bool:
         """Return whether a call of a tool, made while this one runs, is this one: two layers watch one function."""
-        if tool.name != self.tool.name or not isinstance(self.args, tuple) or self._end is not None:
-            return False
-        (mine, named), (theirs, their_named) = self.args, args
         return (
-            len(mine) == len(theirs)
-            and all(one is other for one, other in zip(mine, theirs, strict=True))
-            and named.keys() == their_named.keys()
-            and all(named[name] is their_named[name] for name in named)
+            tool.name == self.tool.name
+            and run is self.run
+            and self._end is None
+            and self.arguments is not None
+            and self.arguments.are_those_of(arguments)
         )
 
     @functools.cached_property
@@ -149,17 +159,20 @@ class Call:
         the attempts of this call share.
         """
         said = self.digest()
-        if not said or self.run is None:
+        if not said:
             return uuid.uuid4().hex
         return key_of(self._run_id, self.tool.operation or self.tool.name, said)
 
     def digest(self) -> str:
-        """Return the digest of the arguments; empty when there are none, or they have no canonical form."""
-        return self._digest
+        """Return the digest of the arguments, and of the object whose method is called, for this run alone.
 
-    @functools.cached_property
-    def _digest(self) -> str:
-        return "" if self.args is None else digest_of(self.args)
+        Empty when there are none, or they have no canonical form.
+        """
+        if self.arguments is None or self.run is None or not self.arguments.said:
+            return ""
+        receiver = self.arguments.receiver
+        said = self.arguments.said
+        return said if receiver is None else f"{said} of {self.run.tools.number_of(receiver)}"
 
     def attempt(self) -> Step:
         """Begin a wire attempt. A host that never says so has each end counted as an attempt.
@@ -234,6 +247,16 @@ class Call:
         """End the attempt with a failure that the framework's adapter has sorted itself; returns as `returned`."""
         return self._attempted(Failure(failure_class, code, code.value if code.value.isdigit() else "an error"))
 
+    def nested(self, error: HandoffwatchError) -> Step:
+        """End the attempt with the failure of a call or a handoff within it, which goes on unchanged.
+
+        What an unsafe tool did beside it nobody knows, nor what a call did that waits for a person; a tool's own class
+        for such errors counts.
+        """
+        failure = without_code(Safety.UNSAFE if isinstance(error, NeedsHuman) else self.tool.safety)
+        step = self._attempted(self.tool.overrides.sorted(failure, error), may_repeat=False)
+        return self.read_back(Effect.UNKNOWN) if step.action is Action.NEEDS_HUMAN else step
+
     def read_back(self, effect: Effect) -> Step:
         """End an ambiguous call with what its verifier has found in the store.
 
@@ -248,11 +271,13 @@ class Call:
         return self._ended_ambiguous(failure)
 
     def cancelled(self) -> Step:
-        """End the call because the host cancelled it; what an unsafe tool had begun may have happened."""
-        if self._is_open and self.tool.safety is Safety.UNSAFE and self._end is None and self.run is not None:
-            self.unknown = without_code(self.tool.safety)
-            self.run.note_ambiguous(self)
-        return self._ended(ToolOutcome.CANCELLED, None, Step(Action.GIVE_UP))
+        """End the call because the host cancelled it; what an unsafe tool had begun may have happened.
+
+        A host that never says when it begins an attempt is taken to have begun one.
+        """
+        has_begun = self._is_open is not False and self.tool.safety is Safety.UNSAFE
+        unknown = without_code(self.tool.safety) if has_begun else None
+        return self._ended(ToolOutcome.CANCELLED, None, Step(Action.GIVE_UP), unknown=unknown)
 
     def suspended(self) -> Step:
         """End the call because the framework put it off, for instance to ask a person."""
@@ -272,8 +297,8 @@ class Call:
     def _refusal(self) -> Failure | None:
         return None if self.run is None else self.run.tools.refusal(self.tool.name, self.digest)
 
-    def _is_id_repeated(self) -> bool:
-        return self.run is not None and self.call_id != "" and self.run.tools.note_id(self.call_id)
+    def _is_repeated(self, call_id: str | None) -> bool:
+        return self.run is not None and bool(call_id) and self.run.tools.note_id(str(call_id))
 
     def _classified(self, error: Exception) -> Failure:
         if asks_the_model(error):
@@ -288,12 +313,8 @@ class Call:
     def _detailed(self, failure: Failure, told: object) -> Failure:
         """Return a failure with the tool's own class, and with what it said when it is one that the model may mend."""
         failure = self.tool.overrides.sorted(failure, told)
-        if (
-            failure.failure_class is FailureClass.RETRYABLE
-            and self.tool.safety is Safety.UNSAFE
-            and client_retries(told)
-        ):
-            return without_code(self.tool.safety)  # the last attempt did nothing; nobody knows of those before it
+        if self.tool.safety is Safety.UNSAFE and client_retries(told):
+            return without_code(self.tool.safety)  # the answer is to the last attempt; nobody knows of those before it
         if failure.failure_class is not FailureClass.REJECTED:
             return failure
         return replace(failure, detail=quoted_reason(told))
@@ -349,18 +370,20 @@ class Call:
 
     def _ended_ambiguous(self, failure: Failure) -> Step:
         """End the call, of which nobody knows whether it happened, with a case for a person."""
-        if self.run is not None and self._end is None:
-            self.unknown = failure
-            self.run.note_ambiguous(self)
         step = self._given_up(failure)._replace(action=Action.NEEDS_HUMAN)
-        return self._ended(ToolOutcome.FAILED, failure, step)
+        return self._ended(ToolOutcome.FAILED, failure, step, unknown=failure)
 
-    def _ended(self, outcome: ToolOutcome, failure: Failure | None, step: Step) -> Step:
+    def _ended(
+        self, outcome: ToolOutcome, failure: Failure | None, step: Step, *, unknown: Failure | None = None
+    ) -> Step:
         with self._lock:
             if self._end is not None:
                 return self._end
             self._end = step
         if self.run is not None:
+            if unknown is not None:
+                self.unknown = unknown
+                self.run.note_ambiguous(self)
             self.run.tools.ended(self.tool.name, outcome, failure, self.digest)
         self._scope.close(
             ToolCallEnded(
@@ -379,13 +402,12 @@ class Call:
         return step
 
     def facts(self) -> dict[str, Any]:
-        """Return what a person needs to find the call in the logs of its service: ids, keys and counts, no values."""
+        """Return what a person needs to find the call in the logs of its service: ids and counts, no values."""
         return {
             "tool": self.tool.name,
             "safety": self.tool.safety.value,
             "operation": self.tool.operation or "",
             "call_id": self.call_id,
-            "idempotency_key": self.idempotency_key,
             "attempts": self._attempts,
             "sent_unix_s": self._clock.wall_s() - self.since_sent_s,
         }

@@ -24,7 +24,17 @@ _THREADS: Final = DaemonThreads("handoffwatch-limited", threads_max=LIMITED_MAX)
 
 
 class NeedsAsyncDriver(TypeError):
-    """A function that was to be called in plain code returned a coroutine."""
+    """A function that was to be called in plain code returned something that must be awaited.
+
+    Args:
+        has_begun: Whether it may run already, as a task does; a coroutine has not.
+    """
+
+    def __init__(self, *, has_begun: bool) -> None:
+        super().__init__(
+            "the function returned a coroutine in plain code: use transfer_async, or declare the tool `async def`"
+        )
+        self.has_begun = has_begun
 
 
 class Invoke(NamedTuple):
@@ -63,6 +73,11 @@ class LeftRunning(TimeoutError):
     def __init__(self, work: Future[Any] | asyncio.Future[Any]) -> None:
         super().__init__("the function did not return within its limit, and goes on")
         self._work = work
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it still runs."""
+        return not self._work.done()
 
     def when_done(self, told: Callable[[Any], object]) -> None:
         """Call a function with the work once it is done, in whatever thread it ends."""
@@ -157,9 +172,7 @@ def _perform(step: FlowStep, clock: Clock) -> Any:
     if inspect.isawaitable(result):
         if inspect.iscoroutine(result):
             result.close()
-        raise NeedsAsyncDriver(
-            "the function returned a coroutine in plain code: use transfer_async, or declare the tool `async def`"
-        )
+        raise NeedsAsyncDriver(has_begun=not inspect.iscoroutine(result))
     return result
 
 
@@ -181,7 +194,7 @@ def _limited(work: Future[Any], step: Invoke) -> Any:
         return work.result(step.limit_s + step.grace_s)
     except TimeoutError:
         if work.done():
-            raise  # its own
+            return work.result()  # it ended just now, or the time-out is its own
         raise LeftRunning(work) from None
 
 
@@ -197,15 +210,20 @@ async def _limited_async(step: Invoke) -> Any:
     try:
         await asyncio.wait({work}, timeout=step.limit_s + step.grace_s)
     except asyncio.CancelledError:
+        _leave(work)
         if is_coroutine:  # the host's cancellation goes on to it
             work.cancel()
             await asyncio.wait({work})
         raise
     if work.done():
         return work.result()
+    _leave(work)
+    raise LeftRunning(thread or work)
+
+
+def _leave(work: asyncio.Future[Any]) -> None:
     _LEFT.add(work)
     work.add_done_callback(_forget)
-    raise LeftRunning(thread or work)
 
 
 def _forget(work: asyncio.Future[Any]) -> None:

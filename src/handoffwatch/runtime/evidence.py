@@ -14,7 +14,7 @@ from handoffwatch.runtime.crossings import Crossing
 from handoffwatch.values.json_text import canonical, decode
 from handoffwatch.values.redaction import Redaction
 from handoffwatch.values.secret_names import is_secret_name
-from handoffwatch.values.secret_shapes import without_secrets
+from handoffwatch.values.secret_shapes import REDACTED, without_secrets
 from handoffwatch.vocabulary import (
     CaseKind,
     Criticality,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 LEFT_OUT: Final = "[left out: the evidence would be too large]"
 NO_JSON: Final = "[left out: it is no JSON, so that no path of handoffs.redact leads into it]"
+KEY_LEFT_OUT: Final = "[left out: the secret among the arguments could be tried by it]"
 PATHS_MAX: Final = 20
 WORD_CHARACTERS_MAX: Final = 1_000
 """The longest id, name or path that is stored."""
@@ -170,11 +171,11 @@ class EvidenceKeeper:
             (kept["decision"] for kept in reversed(crossing.tried) if kept["decision"]["verdict"] == "blocked"), last
         )
         facts = {
-            "handoff_id": _shown(crossing.handoff_id),
-            "task_id": _shown(crossing.task),
-            "source": _shown(crossing.key[0]),
-            "target": _shown(crossing.key[1]),
-            "route": _shown(crossing.route),
+            "handoff_id": shown(crossing.handoff_id),
+            "task_id": shown(crossing.task),
+            "source": shown(crossing.key[0]),
+            "target": shown(crossing.key[1]),
+            "route": shown(crossing.route),
             "reasons": worst["reasons"],
             "paths": worst["paths"][:PATHS_MAX],
             "stage": worst["findings"][0]["stage"] if worst["findings"] else "",
@@ -211,6 +212,9 @@ class EvidenceKeeper:
         from handoffwatch.ledger.facts import Evidence
 
         kind = run.watch.registrations.operations.get(call.tool.operation or "")
+        named = call.arguments.named if call.arguments is not None else None
+        arguments = self.copy(named) if call.kept is None else call.kept
+        has_secret = REDACTED in json.dumps(arguments)
         return Evidence(
             kind=CaseKind.AMBIGUOUS,
             subject=call.case_subject,
@@ -222,12 +226,13 @@ class EvidenceKeeper:
             mode=None,
             facts={
                 **call.facts(),
+                "idempotency_key": KEY_LEFT_OUT if has_secret else call.idempotency_key,
                 "status": "" if call.unknown is None else call.unknown.status,
                 "late": call.late or "",
-                "task_id": _shown(run.task_id or ""),
+                "task_id": shown(run.task_id or ""),
                 "trace_id": run.trace_id(),
             },
-            record=self._fitting({"arguments": self.copy(call.args)}),
+            record=self._fitting({"arguments": arguments}),
             is_open=True,
             selection=None,
             violation=ViolationKind.TOOL,
@@ -339,19 +344,19 @@ def _written(decision: Decision) -> dict[str, Any]:
     """Return a decision as it is stored: without the handoff, which is stored redacted beside it."""
     fields = decision._asdict()
     del fields["normalized_payload"]
-    shown = {path: _shown(path) for path in (*decision.paths, *decision.coerced)}
+    words = {path: shown(path) for path in (*decision.paths, *decision.coerced)}
     findings = [
-        item._asdict() | {"path": shown[item.path], "sentence": item.sentence.replace(item.path, shown[item.path])}
+        item._asdict() | {"path": words[item.path], "sentence": item.sentence.replace(item.path, words[item.path])}
         for item in decision.findings
     ]
     return fields | {
-        "handoff_id": _shown(decision.handoff_id),
+        "handoff_id": shown(decision.handoff_id),
         "findings": findings,
-        "paths": [shown[path] for path in decision.paths],
-        "coerced": [shown[path] for path in decision.coerced],
+        "paths": [words[path] for path in decision.paths],
+        "coerced": [words[path] for path in decision.coerced],
     }
 
 
-def _shown(word: str) -> str:
+def shown(word: str) -> str:
     """Return an id, a name or a path as it may be stored: a sender chose it, so that it may be long or a secret."""
     return without_secrets(word[:WORD_CHARACTERS_MAX], is_secret=is_secret_name)

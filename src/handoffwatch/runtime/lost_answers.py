@@ -11,7 +11,7 @@ from handoffwatch.outcomes.intent import Intent
 from handoffwatch.outcomes.receipt import Receipt, receipt_of
 from handoffwatch.outcomes.verification import ReadBack
 from handoffwatch.runtime.call import Call
-from handoffwatch.runtime.drivers import Flow, Wait, Write
+from handoffwatch.runtime.drivers import Flow, LeftRunning, Wait, Write
 from handoffwatch.runtime.handoff_flows import store
 from handoffwatch.runtime.step import Step
 from handoffwatch.runtime.wanted_calls import Opened, Wanted
@@ -37,30 +37,38 @@ LATE_MAX: Final = 64
 _LATE: Final = DaemonThreads("handoffwatch-late", threads_max=LATE_MAX)
 
 
-def settled(wanted: Wanted, opened: Opened, step: Step) -> Flow[Step]:
+def settled(wanted: Wanted, opened: Opened, step: Step, cause: Exception | None) -> Flow[Step]:
     """Return what follows a call of which nobody knows: its effect is read back, else a person has its case.
+
+    Args:
+        wanted: The call.
+        opened: As it was begun.
+        step: What it was told last.
+        cause: What its function raised.
 
     Raises:
         ToolConfirmed: The effect is in the store, so that only the answer was lost.
     """
     call, watch = opened.call, wanted.watch
     if call.is_read_back and opened.kind is not None and opened.intent is not None:
-        step = call.read_back((yield from _effect(watch, call, opened.kind, opened.intent)))
+        step = call.read_back((yield from _effect(watch, call, opened.kind, opened.intent, cause)))
         if step.action is Action.OK:
             yield from write_receipt(watch, opened.kind, opened.operation_id or "", ToolOutcome.OK, None)
             raise ToolConfirmed(
                 f"tool {wanted.tool.name}: the call got no answer, and its effect was found in the store",
                 text=confirmed_text(wanted.tool.name),
+                hint="give the model error.text; what the call returned is lost, and stands in the store",
             )
     if step.action is Action.NEEDS_HUMAN and call.run is not None:
         yield from store(call.run)
     return step
 
 
-def _effect(watch: Watch, call: Call, kind: OperationKind, intent: Intent) -> Flow[Effect]:
+def _effect(watch: Watch, call: Call, kind: OperationKind, intent: Intent, cause: Exception | None) -> Flow[Effect]:
     """Return what the store says of a call that got no answer, read as often as the operation's policy says.
 
-    What is pending at the end is not known: the record may yet fail.
+    What is pending at the end is not known: the record may yet fail. Nor is what is absent while the work goes on that
+    a time-out left running.
     """
     from handoffwatch.settlement.asking import Asker, VerifierFailed
 
@@ -74,6 +82,7 @@ def _effect(watch: Watch, call: Call, kind: OperationKind, intent: Intent) -> Fl
             break
         if wait_s > 0:
             yield Wait(wait_s)
+        may_yet_land = isinstance(cause, LeftRunning) and cause.goes_on
         question = ReadBack(kind, intent, None, age_s=call.since_sent_s, window_s=policy.read_back_window_s)
         started_s = watch.clock.monotonic_s()
         try:
@@ -93,7 +102,7 @@ def _effect(watch: Watch, call: Call, kind: OperationKind, intent: Intent) -> Fl
                 intent.traceparent,
             )
         )
-        if effect in (Effect.LANDED, Effect.NOT_LANDED):
+        if effect is Effect.LANDED or (effect is Effect.NOT_LANDED and not may_yet_land):
             return effect
     return Effect.UNKNOWN
 

@@ -27,6 +27,7 @@ from handoffwatch.recording.traceparent import traceparent_of
 from handoffwatch.runtime import flows, handoff_flows
 from handoffwatch.runtime.attempts import NOT_GIVEN, Attempt, way_of
 from handoffwatch.runtime.call import Call
+from handoffwatch.runtime.call_arguments import CallArguments
 from handoffwatch.runtime.critics import CriticBudget
 from handoffwatch.runtime.drivers import drive, drive_async
 from handoffwatch.runtime.handoffs import Handoffs
@@ -46,6 +47,7 @@ from handoffwatch.vocabulary import (
     FailureClass,
     Mode,
     RunOutcome,
+    ToolCode,
     ZeroSuccessCause,
 )
 
@@ -353,7 +355,7 @@ class Run:
 
     # tools and the answer
 
-    def call(self, tool: str, call_id: str | None = None, args: Mapping[str, Any] | None = None) -> Call:
+    def call(self, tool: str, call_id: str | None = None, args: Mapping[str, Any] | str | None = None) -> Call:
         """Begin a logical call of a tool.
 
         A decorated function of the same tool that is called next goes on with it, unless an attempt was told of before:
@@ -362,13 +364,14 @@ class Run:
         Args:
             tool: The registered name; another name is counted as `other` and treated as unsafe.
             call_id: The framework's id of the call; two calls with one id are two calls.
-            args: The arguments. They tell a call that was rejected before, and stand redacted in the case of a call of
-                which nobody knows whether it happened.
+            args: The arguments by name, or as the JSON text that the model wrote. They tell a call that was rejected
+                before, and stand redacted in the case of a call of which nobody knows whether it happened.
         """
         known = self.watch.registrations.tools.get(tool) if isinstance(tool, str) else None
         if known is None:
             self._recorder.unknown(TOOL_CALLS, "tool", tool)
-        call = Call(known or self.watch.unknown_tool, watch=self.watch, run=self, call_id=call_id, args=args)
+        arguments = None if args is None else CallArguments.told(args)
+        call = Call(known or self.watch.unknown_tool, watch=self.watch, run=self, call_id=call_id, arguments=arguments)
         self.tools.announce(call)
         return call
 
@@ -384,9 +387,11 @@ class Run:
             error: What was raised.
         """
         call = self.call(tool)
-        call.attempt()
-        call.classified(FailureClass.FATAL, call.code_of(error))
         self.tools.note_undiscovered(call.tool.name)
+        call.attempt()
+        code = call.code_of(error)
+        is_declared = (code, FailureClass.FATAL) in call.tool.codes
+        call.classified(FailureClass.FATAL, code if is_declared else ToolCode.EXCEPTION)
 
     def note_ambiguous(self, call: Call) -> None:
         """Take note of a call of which nobody knows whether it happened; its case is written with the next `store`."""
@@ -421,7 +426,7 @@ class Run:
         )
         obeyed = reason is not None and self.workflow.guard is Mode.ENFORCE
         self._guard = "refused" if obeyed else "passed"
-        is_late = reason is not None and streamed
+        is_late = obeyed and streamed
         checked = GuardChecked(self.workflow.name, self.run_id, self.workflow.guard, reason, is_late)
         self._recorder.emit(checked, within=self.scope)
         if reason is not None:

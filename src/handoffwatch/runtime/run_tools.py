@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from handoffwatch.vocabulary import FailureClass, ToolOutcome
 if TYPE_CHECKING:
     from handoffwatch.recording.recorder import Recorder
     from handoffwatch.runtime.call import Call
+    from handoffwatch.runtime.call_arguments import CallArguments
 
 REMEMBERED_MAX: Final = 1_000
 """Rejected arguments that one run remembers, and calls that wait for their inner layer; the oldest go first."""
@@ -51,6 +53,9 @@ class RunTools:
         self._undiscovered: set[str] = set()
         self._outer: dict[str, deque[Call]] = {}
         self._call_ids: set[str] = set()
+        self._receivers: dict[int, tuple[int, object]] = {}
+        self._numbers = itertools.count()
+        self._has_ended = False
 
     def refusal(self, tool: str, digest: Callable[[], str]) -> Failure | None:
         """Return how a call fails without being sent: its tool's breaker is open, or these arguments were rejected.
@@ -91,6 +96,8 @@ class RunTools:
         if failure.failure_class is not FailureClass.FATAL:
             self._fatal_in_row.pop(tool, None)
             return False
+        if tool in self._undiscovered or self._has_ended:
+            return False  # listing the tools may be tried again, and after the end nobody is kept from anything
         row = self._fatal_in_row[tool] = self._fatal_in_row.get(tool, 0) + 1
         if row != self._breaker_after or tool in self._open_breakers:
             return False
@@ -100,6 +107,7 @@ class RunTools:
     def close_breakers(self) -> None:
         """Close what is open, because the run has ended."""
         with self._lock:
+            self._has_ended = True
             tools, self._open_breakers = list(self._open_breakers), {}
         for tool in tools:
             self._recorder.emit(ToolBreakerMoved(self._run_id, tool, is_open=False))
@@ -120,17 +128,39 @@ class RunTools:
                 waiting.popleft()
             waiting.append(call)
 
-    def join(self, tool: str) -> Call | None:
-        """Return a call of a tool that an outer layer has begun and whose attempts nobody tells; else None."""
+    def join(self, tool: str, arguments: CallArguments) -> Call | None:
+        """Return the call that an outer layer has begun for these arguments, whose attempts nobody tells; else None.
+
+        Where none was told these arguments, it is the oldest of the tool: a framework may tell them before it has
+        filled them up.
+        """
         if not self._outer:
             return None
         with self._lock:
-            waiting = self._outer.get(tool)
-            while waiting:
-                call = waiting.popleft()
-                if call.is_untold:
-                    return call
+            waiting = [call for call in self._outer.get(tool, ()) if call.is_untold]
+        if not waiting:
+            return None
+        told = [call for call in waiting if call.arguments is not None and call.arguments.said == arguments.said]
+        untold = [call for call in waiting if call.arguments is None]
+        for call in (*told, *untold, *waiting):
+            with self._lock:
+                try:
+                    self._outer[tool].remove(call)
+                except ValueError:  # another thread was faster
+                    continue
+            return call
         return None
+
+    def number_of(self, receiver: object) -> int:
+        """Return a number of an object whose methods are tools, which it alone has in this run.
+
+        So many objects are remembered; one more has another number each time.
+        """
+        with self._lock:
+            number, _ = self._receivers.get(id(receiver), (next(self._numbers), receiver))
+            if len(self._receivers) < REMEMBERED_MAX:
+                self._receivers[id(receiver)] = (number, receiver)  # it is held, so that no other one gets its id
+        return number
 
     def note_undiscovered(self, tool: str) -> None:
         """Take note that the tools could not be listed."""

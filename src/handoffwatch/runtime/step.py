@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from handoffwatch.decision import Decision, Finding
+from handoffwatch.errors import HELD_TEXT, STOPPED_TEXT
 from handoffwatch.runtime.crossings import Crossing
 from handoffwatch.vocabulary import Action, FailureClass
 
@@ -37,3 +38,15 @@ class Step(NamedTuple):
     sent: object = None
     case_id: str = ""
     diverged: tuple[Finding, ...] = ()
+
+    @property
+    def for_user(self) -> str:
+        """What the user may be told: an answer, a refusal, or that something stopped or waits; else empty.
+
+        The guard lets it through.
+        """
+        if self.action in (Action.ANSWER, Action.REFUSE):
+            return self.text
+        return {Action.STOP: STOPPED_TEXT, Action.NEEDS_HUMAN: STOPPED_TEXT, Action.HOLD: HELD_TEXT}.get(
+            self.action, ""
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from handoffwatch.errors import (
     HandoffwatchError,
@@ -18,12 +18,12 @@ from handoffwatch.errors import (
 from handoffwatch.events import CheckBypassed
 from handoffwatch.outcomes.intent import intent_of_call
 from handoffwatch.runtime.call import Call
-from handoffwatch.runtime.drivers import Flow, Invoke, LeftRunning, Wait, Write
+from handoffwatch.runtime.drivers import Flow, Invoke, LeftRunning, NeedsAsyncDriver, Wait, Write
 from handoffwatch.runtime.lost_answers import ended_late, settled, write_receipt
 from handoffwatch.runtime.step import Step
 from handoffwatch.runtime.wanted_calls import Opened, Wanted
 from handoffwatch.threads import ThreadsExhausted
-from handoffwatch.tools.control_flow import asks_the_model, is_control_flow
+from handoffwatch.tools.control_flow import asks_the_model
 from handoffwatch.vocabulary import (
     Action,
     BypassCause,
@@ -43,14 +43,18 @@ if TYPE_CHECKING:
     from handoffwatch.runtime.watch import Watch
 
 
+_TELL: Final = 'give the model error.text, or let it be returned with when_failed="text"'
+
+
 def call(wanted: Wanted) -> Flow[Any]:
     """Make one logical call; returns what the tool returned, or the fixed text where it failed and is to say so."""
-    outer = wanted.watch.current_call()
-    if outer is not None and outer.is_same_call(wanted.tool, (wanted.args, wanted.kwargs)):
-        return (yield Invoke(wanted.function, wanted.args, wanted.kwargs))  # an outer layer watches this very call
+    outer, run = wanted.watch.current_call(), wanted.watch.current()
+    if outer is not None and outer.is_same_call(wanted.tool, run, wanted.arguments):
+        # an outer layer watches this very call
+        return (yield Invoke(wanted.function, wanted.arguments.args, wanted.arguments.kwargs))
     try:
         is_plain = wanted.tool.operation is None
-        opened = Opened(_begun(wanted, wanted.watch.current())) if is_plain else (yield from open_call(wanted))
+        opened = Opened(_begun(wanted, run)) if is_plain else (yield from open_call(wanted))
         value, step, cause = yield from attempts(wanted, opened, told=opened.call.returned)
         if is_plain and step.action is Action.OK:
             return value  # nothing of it is written down
@@ -73,7 +77,7 @@ def open_call(wanted: Wanted) -> Flow[Opened]:
     try:
         intent = intent_of_call(
             kind,
-            wanted.bind(*wanted.args, **wanted.kwargs),
+            wanted.arguments.bound(),
             run_id=run.run_id,
             workflow=run.workflow.name,
             traceparent=run.traceparent(),
@@ -101,7 +105,7 @@ def concluded(wanted: Wanted, opened: Opened, value: Any, step: Step, cause: Exc
     try:
         yield from _close_call(opened, step, value)
         if step.action is Action.NEEDS_HUMAN:
-            step = yield from settled(wanted, opened, step)
+            step = yield from settled(wanted, opened, step, cause)
     except BaseException:
         if step.action is Action.NEEDS_HUMAN:
             opened.call.read_back(Effect.UNKNOWN)  # interrupted before anybody knew
@@ -124,8 +128,8 @@ def attempts(
     call = opened.call
     invoke = Invoke(
         wanted.function,
-        wanted.args,
-        wanted.kwargs,
+        wanted.arguments.args,
+        wanted.arguments.kwargs,
         call.scope.span,
         wanted.tool.limit_s,
         wanted.watch.settings.tools.grace_s,
@@ -142,19 +146,24 @@ def attempts(
             try:
                 value = yield invoke
             except HandoffwatchError as error:
-                is_ambiguous = isinstance(error, NeedsHuman)
-                call.classified(FailureClass.AMBIGUOUS if is_ambiguous else FailureClass.FATAL, ToolCode.EXCEPTION)
+                call.nested(error)
                 raise
+            except NeedsAsyncDriver as error:
+                is_unknown = error.has_begun and wanted.tool.safety is Safety.UNSAFE
+                failure_class = FailureClass.AMBIGUOUS if is_unknown else FailureClass.FATAL
+                step, cause = call.classified(failure_class, ToolCode.EXCEPTION), error
             except ThreadsExhausted as error:  # nothing was sent
                 step, cause = call.classified(FailureClass.RETRYABLE, ToolCode.CONNECTION), error
             except Exception as error:
                 step, cause = call.raised(error), error
                 if isinstance(error, LeftRunning):
                     error.when_done(functools.partial(ended_late, wanted.watch, opened))
-                if is_control_flow(error) or asks_the_model(error):
+                if asks_the_model(error) or _is_let_go(step):
                     raise
             else:
                 step = told(value)
+                if _is_let_go(step):
+                    return value, Step(Action.OK), None
             finally:
                 wanted.watch.calls.reset(current)
             if step.action is not Action.RETRY:
@@ -163,6 +172,12 @@ def attempts(
     except BaseException:
         call.cancelled()
         raise
+
+
+def _is_let_go(step: Step) -> bool:
+    """Return whether a call needs nothing more: it worked, was put off, or somebody else has ended it; what its
+    function returns or raises goes on unchanged."""
+    return step.failure_class is None and step.action is not Action.RETRY
 
 
 def _close_call(opened: Opened, step: Step, value: Any) -> Flow[None]:
@@ -184,8 +199,10 @@ def failed(call: Call, step: Step) -> ToolFailed:
             hint=hint if call.run else "",
         )
     if step.failure_class is FailureClass.REJECTED:
-        return ToolRejected(f"tool {tool}: the tool refused these arguments", text=step.text)
-    hint = f"its service asks to wait {step.wait_s:.0f} s before the next call" if step.wait_s else ""
+        return ToolRejected(
+            f"tool {tool}: the tool refused these arguments", text=step.text, hint=f"{_TELL}; it may correct them"
+        )
+    hint = f"its service asks to wait {step.wait_s:.0f} s before the next call" if step.wait_s else _TELL
     return ToolDown(f"tool {tool}: the call failed", text=step.text, hint=hint)
 
 
@@ -198,9 +215,8 @@ def refuse_or_bypass(watch: Watch, kind: OperationKind, error: LedgerUnavailable
 
 def _begun(wanted: Wanted, run: Run | None) -> Call:
     """Return the call that an outer layer has begun for this tool, else a new one."""
-    args = (wanted.args, dict(wanted.kwargs))
-    outer = None if run is None else run.tools.join(wanted.tool.name)
+    outer = None if run is None else run.tools.join(wanted.tool.name, wanted.arguments)
     if outer is not None:
-        outer.given(args)
+        outer.given(wanted.arguments)
         return outer
-    return Call(wanted.tool, watch=wanted.watch, run=run, args=args)
+    return Call(wanted.tool, watch=wanted.watch, run=run, arguments=wanted.arguments)

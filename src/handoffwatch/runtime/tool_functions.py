@@ -59,23 +59,20 @@ def watched(watch: Watch, tool: Tool, function: F) -> F:
     Raises:
         RegistrationError: It cannot be watched, or its parameters do not fit the tool's operation.
     """
+    from handoffwatch.runtime.call_arguments import CallArguments, Parameters
     from handoffwatch.runtime.drivers import drive, drive_async
     from handoffwatch.runtime.streams import pieces_of, pieces_of_async
     from handoffwatch.runtime.tool_flows import call
     from handoffwatch.runtime.wanted_calls import Wanted
 
     _refuse_uncallable(tool.name, function)
-    signature = inspect.signature(function) if tool.operation is not None else inspect.Signature()
+    parameters = Parameters(function)
     if tool.operation is not None:
+        signature = inspect.signature(function)
         watch.registrations.operations[tool.operation].check_parameters(signature.parameters, tool=tool.name)
 
-    def bind(*args: Any, **kwargs: Any) -> dict[str, Any]:
-        arguments = signature.bind(*args, **kwargs)
-        arguments.apply_defaults()
-        return arguments.arguments
-
     def wanted(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Wanted:
-        return Wanted(watch, tool, function, args, kwargs, bind)
+        return Wanted(watch, tool, function, CallArguments(args, kwargs, parameters))
 
     if _is(inspect.isasyncgenfunction, function):
 
@@ -110,7 +107,35 @@ def watched(watch: Watch, tool: Tool, function: F) -> F:
 
 
 def bound(current: ContextVar[Run | None], run: Run, function: F) -> F:
-    """Return a function that finds `run` as the current run, whatever thread or task calls it."""
+    """Return a function that finds `run` as the current run, whatever thread or task calls it; it stays of its kind."""
+    if _is(inspect.isasyncgenfunction, function):
+
+        @functools.wraps(function)
+        async def streamed_async(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+            async with contextlib.aclosing(function(*args, **kwargs)) as pieces:
+                while True:
+                    with _set(current, run):
+                        try:
+                            piece = await anext(pieces)
+                        except StopAsyncIteration:
+                            return
+                    yield piece
+
+        return streamed_async  # type: ignore[return-value]
+    if _is(inspect.isgeneratorfunction, function):
+
+        @functools.wraps(function)
+        def streamed(*args: Any, **kwargs: Any) -> Generator[Any, None, Any]:
+            with contextlib.closing(function(*args, **kwargs)) as pieces:
+                while True:
+                    with _set(current, run):
+                        try:
+                            piece = next(pieces)
+                        except StopIteration as end:
+                            return end.value
+                    yield piece
+
+        return streamed  # type: ignore[return-value]
     if is_async(function):
 
         @functools.wraps(function)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from handoffwatch.outcomes.intent import Intent
     from handoffwatch.outcomes.kind import OperationKind
     from handoffwatch.runtime.call import Call
+    from handoffwatch.runtime.call_arguments import CallArguments
     from handoffwatch.runtime.watch import Watch
     from handoffwatch.tools.tool import Tool
 
@@ -20,17 +21,13 @@ class Wanted(NamedTuple):
         watch: The watch.
         tool: The tool.
         function: What makes the call.
-        args: Its positional arguments.
-        kwargs: Its keyword arguments.
-        bind: Gives the arguments by name, for a tool with an operation.
+        arguments: With what.
     """
 
     watch: Watch
     tool: Tool
     function: Callable[..., Any]
-    args: tuple[Any, ...]
-    kwargs: Mapping[str, Any]
-    bind: Callable[..., Mapping[str, object]]
+    arguments: CallArguments
 
 
 class Opened(NamedTuple):

@@ -17,6 +17,8 @@ from pydantic import BaseModel
 
 from handoffwatch import (
     Action,
+    HandoffBlocked,
+    HandoffHeld,
     NeedsHuman,
     RecordVerifier,
     RegistrationError,
@@ -28,6 +30,7 @@ from handoffwatch import (
     Watch,
 )
 from handoffwatch.ledger.settings import LedgerSettings
+from handoffwatch.runtime.step import Step
 from handoffwatch.settlement.settings import SettlementSettings
 from handoffwatch.tools.settings import ToolSettings
 from support.telemetry import counted
@@ -627,7 +630,7 @@ def test_person_is_asked_only_when_the_store_cannot_say(records: Any) -> None:
         "tool": "issue_refund", "operation": "refund", "status": "timeout", "attempts": 1, "task_id": "t-1",
     }  # fmt: skip
     assert len(str(case.facts["idempotency_key"])) == 32
-    assert stored.record == {"arguments": [["4417", 3800], {}]}
+    assert stored.record == {"arguments": {"order_id": "4417", "amount_cents": 3800}}
 
 
 @pytest.mark.parametrize(("ends", "effect"), [("failed", "not_landed"), ("succeeded", "landed")])
@@ -773,24 +776,29 @@ def test_guard_lets_own_texts_and_answers_of_nested_agents_through() -> None:
     """A refusal, a stop and a hold claim nothing; a nested agent's answer goes to another agent."""
     watched = watched_with_ledger()
     with watched.watch.run("refunds") as run:
-        refusal = run.answer("All is well.").text
+        refused = run.answer("All is well.")
+        refusal = refused.text
+        assert refused.for_user == refusal
+        held = (HandoffHeld("", decision=None, case_id="c-1"), HandoffBlocked("", decision=None))
         assert run.answer(refusal).action is Action.ANSWER
-        assert run.answer("I stopped here, because something went wrong that a person has to look at.").text
+        for own in (Step(Action.STOP), Step(Action.HOLD), Step(Action.NEEDS_HUMAN), NeedsHuman("", text=""), *held):
+            assert run.answer(own.for_user) == (Action.ANSWER, own.for_user, *Step(Action.ANSWER)[2:])
+            assert own.for_user
         assert run.answer("All is well.", final=False) == run.answer("All is well.", final=False)
         assert run.answer("All is well.", final=False).action is Action.ANSWER
     assert outcomes(watched, "guard_checks_total") == {'guard_checks_total{mode="enforce",workflow="refunds"}': 1}
 
 
-@pytest.mark.parametrize("guard", ["enforce", "shadow"])
-def test_refusal_of_what_was_shown_already_is_counted_as_late(guard: str) -> None:
-    """Somebody has read text that rests on nothing."""
+@pytest.mark.parametrize(("guard", "count"), [("enforce", 1), ("shadow", 0)])
+def test_refusal_of_what_was_shown_already_is_counted_as_late(guard: str, count: int) -> None:
+    """Somebody has read text that rests on nothing; a guard in shadow mode refuses nothing."""
     watch = Watch(settings=Settings())
     watch.workflow("answers", tools="required", guard=guard)
     with watch.run("answers") as run:
         run.answer("All is well.", streamed=True)
         run.answer("All is well.")
     late = counted(watch.registry, "guard_late_refusals_total")
-    assert late == {'guard_late_refusals_total{workflow="answers"}': 1}
+    assert late == {'guard_late_refusals_total{workflow="answers"}': count}
 
 
 # the story of the issue
