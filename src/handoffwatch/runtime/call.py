@@ -21,7 +21,7 @@ from handoffwatch.recording.recorder import Scope
 from handoffwatch.recording.spans import EXECUTE_TOOL, OPERATION_NAME, TOOL_CALL_ID, TOOL_NAME, Attribute, clean
 from handoffwatch.runtime.call_arguments import CallArguments, key_of
 from handoffwatch.runtime.evidence import shown
-from handoffwatch.runtime.step import Step
+from handoffwatch.runtime.step import GO_ON, Step
 from handoffwatch.tools.classification import classify_exception, without_code
 from handoffwatch.tools.client_retries import client_retries
 from handoffwatch.tools.control_flow import asks_the_model, is_control_flow
@@ -190,7 +190,7 @@ class Call:
             self._attempts += 1
             self._is_open = True
             self._sent_s = self._clock.monotonic_s()
-        return Step(Action.OK)
+        return GO_ON
 
     def returned(self, value: object) -> Step:
         """End the attempt with a returned value; the tool's success rule decides whether it worked.
@@ -203,7 +203,7 @@ class Call:
     def began(self, piece: object) -> Step:
         """Say that a stream has given its first piece, which ends nothing when it is good; returns as `returned`."""
         failure = self.judge(piece)
-        return Step(Action.OK) if failure is None else self._attempted(failure)
+        return GO_ON if failure is None else self._attempted(failure)
 
     def streamed(self) -> Step:
         """End the attempt because its stream has ended as it should; returns ok."""
@@ -265,7 +265,7 @@ class Call:
         """
         failure = self.unknown or without_code(self.tool.safety)
         if effect is Effect.LANDED:
-            return self._ended(ToolOutcome.OK, None, Step(Action.OK))
+            return self._ended(ToolOutcome.OK, None, GO_ON)
         if effect is Effect.NOT_LANDED:
             return self._ended(ToolOutcome.FAILED, failure, self._given_up(failure))
         return self._ended_ambiguous(failure)
@@ -281,7 +281,7 @@ class Call:
 
     def suspended(self) -> Step:
         """End the call because the framework put it off, for instance to ask a person."""
-        return self._ended(ToolOutcome.SUSPENDED, None, Step(Action.OK))
+        return self._ended(ToolOutcome.SUSPENDED, None, GO_ON)
 
     def ended_late(self, outcome: ToolOutcome) -> None:
         """Record how the work ended that a time-out had left running."""
@@ -347,7 +347,7 @@ class Call:
     def _after(self, failure: Failure | None, *, may_repeat: bool) -> Step:
         """Return what follows an attempt."""
         if failure is None:
-            return Step(Action.OK)
+            return GO_ON
         wait_s = None
         if may_repeat:
             wait_s = wait_before_retry_s(

@@ -49,7 +49,9 @@ class CallArguments:
         self.args = args
         self.kwargs = kwargs
         self._parameters = parameters
-        self.may_change = not all(type(value) in _UNCHANGING for value in (*args, *kwargs.values()))
+        self.may_change = not (
+            _UNCHANGING.issuperset(map(type, args)) and _UNCHANGING.issuperset(map(type, kwargs.values()))
+        )
         if self.may_change:
             _ = self.said  # read before the call
 

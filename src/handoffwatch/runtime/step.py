@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from handoffwatch.decision import Decision, Finding
 from handoffwatch.errors import HELD_TEXT, STOPPED_TEXT
@@ -47,6 +47,10 @@ class Step(NamedTuple):
         """
         if self.action in (Action.ANSWER, Action.REFUSE):
             return self.text
-        return {Action.STOP: STOPPED_TEXT, Action.NEEDS_HUMAN: STOPPED_TEXT, Action.HOLD: HELD_TEXT}.get(
-            self.action, ""
-        )
+        if self.action in (Action.STOP, Action.NEEDS_HUMAN):
+            return STOPPED_TEXT
+        return HELD_TEXT if self.action is Action.HOLD else ""
+
+
+GO_ON: Final = Step(Action.OK)
+"""Nothing is to be done: the tool may be called, or has worked."""

@@ -20,7 +20,7 @@ from handoffwatch.outcomes.intent import intent_of_call
 from handoffwatch.runtime.call import Call
 from handoffwatch.runtime.drivers import Flow, Invoke, LeftRunning, NeedsAsyncDriver, Wait, Write
 from handoffwatch.runtime.lost_answers import ended_late, settled, write_receipt
-from handoffwatch.runtime.step import Step
+from handoffwatch.runtime.step import GO_ON, Step
 from handoffwatch.runtime.wanted_calls import Opened, Wanted
 from handoffwatch.threads import ThreadsExhausted
 from handoffwatch.tools.control_flow import asks_the_model
@@ -162,8 +162,7 @@ def attempts(
                     raise
             else:
                 step = told(value)
-                if _is_let_go(step):
-                    return value, Step(Action.OK), None
+                step = GO_ON if _is_let_go(step) else step
             finally:
                 wanted.watch.calls.reset(current)
             if step.action is not Action.RETRY:

@@ -798,7 +798,7 @@ def test_refusal_of_what_was_shown_already_is_counted_as_late(guard: str, count:
         run.answer("All is well.", streamed=True)
         run.answer("All is well.")
     late = counted(watch.registry, "guard_late_refusals_total")
-    assert late == {'guard_late_refusals_total{workflow="answers"}': count}
+    assert late.get('guard_late_refusals_total{workflow="answers"}', 0) == count
 
 
 # the story of the issue
