@@ -200,9 +200,12 @@ class Call:
         """
         return self._attempted(self.judge(value), told=value)
 
-    def began(self, piece: object) -> Step:
-        """Say that a stream has given its first piece, which ends nothing when it is good; returns as `returned`."""
-        failure = self.judge(piece)
+    def began(self, failure: Failure | None) -> Step:
+        """Say that a stream has given its first piece, which ends nothing when it is good; returns as `returned`.
+
+        Args:
+            failure: How the piece failed, as `judge` says; None for a good one, or none at all.
+        """
         return GO_ON if failure is None else self._attempted(failure)
 
     def streamed(self) -> Step:

@@ -210,18 +210,19 @@ async def _limited_async(step: Invoke) -> Any:
     try:
         await asyncio.wait({work}, timeout=step.limit_s + step.grace_s)
     except asyncio.CancelledError:
-        _leave(work)
+        leave(work)
         if is_coroutine:  # the host's cancellation goes on to it
             work.cancel()
             await asyncio.wait({work})
         raise
     if work.done():
         return work.result()
-    _leave(work)
+    leave(work)
     raise LeftRunning(thread or work)
 
 
-def _leave(work: asyncio.Future[Any]) -> None:
+def leave(work: asyncio.Future[Any]) -> None:
+    """Leave work running that nobody waits for: it is held until it ends, and what it raises is asked for."""
     _LEFT.add(work)
     work.add_done_callback(_forget)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Any, Final
 
 from handoffwatch.errors import LedgerUnavailable, ToolConfirmed
@@ -11,10 +12,10 @@ from handoffwatch.outcomes.intent import Intent
 from handoffwatch.outcomes.receipt import Receipt, receipt_of
 from handoffwatch.outcomes.verification import ReadBack
 from handoffwatch.runtime.call import Call
-from handoffwatch.runtime.drivers import Flow, LeftRunning, Wait, Write
+from handoffwatch.runtime.drivers import Flow, LeftRunning, Wait, Write, leave
 from handoffwatch.runtime.handoff_flows import store
 from handoffwatch.runtime.step import Step
-from handoffwatch.runtime.wanted_calls import Opened, Wanted
+from handoffwatch.runtime.wanted_calls import Begun, Opened, Wanted
 from handoffwatch.threads import DaemonThreads, ThreadsExhausted
 from handoffwatch.tools.failure import confirmed_text
 from handoffwatch.vocabulary import (
@@ -37,7 +38,7 @@ LATE_MAX: Final = 64
 _LATE: Final = DaemonThreads("handoffwatch-late", threads_max=LATE_MAX)
 
 
-def settled(wanted: Wanted, opened: Opened, step: Step, cause: Exception | None) -> Flow[Step]:
+def settled(wanted: Wanted, opened: Opened, step: Step, cause: BaseException | None) -> Flow[Step]:
     """Return what follows a call of which nobody knows: its effect is read back, else a person has its case.
 
     Args:
@@ -64,7 +65,7 @@ def settled(wanted: Wanted, opened: Opened, step: Step, cause: Exception | None)
     return step
 
 
-def _effect(watch: Watch, call: Call, kind: OperationKind, intent: Intent, cause: Exception | None) -> Flow[Effect]:
+def _effect(watch: Watch, call: Call, kind: OperationKind, intent: Intent, cause: BaseException | None) -> Flow[Effect]:
     """Return what the store says of a call that got no answer, read as often as the operation's policy says.
 
     What is pending at the end is not known: the record may yet fail. Nor is what is absent while the work goes on that
@@ -124,20 +125,34 @@ def _receipt(watch: Watch, kind: OperationKind, value: Any) -> Receipt | None:
         return None
 
 
+def _close(watch: Watch, begun: Begun) -> None:
+    try:
+        if isinstance(begun.pieces, AsyncGenerator):
+            leave(asyncio.ensure_future(begun.pieces.aclose()))
+        else:
+            begun.pieces.close()
+    except Exception as error:  # noqa: BLE001 - the tool's own clean-up may raise, and nobody waits for it
+        watch.recorder.emit(InternalErrorCaught(Component.RUNTIME, type(error).__name__))
+
+
 def ended_late(watch: Watch, opened: Opened, done: Any) -> None:
     """Record how the work ended that a time-out had left running, against its call, its operation and its case."""
     call = opened.call
     is_cancelled = done.cancelled()
     error = None if is_cancelled else done.exception()
+    value = done.result() if error is None and not is_cancelled else None
+    if isinstance(value, Begun):
+        _close(watch, value)  # nobody reads the rest
+        value = value.first
     if is_cancelled or isinstance(error, asyncio.CancelledError):
         outcome = ToolOutcome.CANCELLED
     else:
-        is_ok = error is None and call.judge(done.result()) is None
+        is_ok = error is None and call.judge(value) is None
         outcome = ToolOutcome.OK if is_ok else ToolOutcome.FAILED
     call.ended_late(outcome)
     receipt = None
     if outcome is ToolOutcome.OK and opened.kind is not None:
-        receipt = _receipt(watch, opened.kind, done.result())
+        receipt = _receipt(watch, opened.kind, value)
     if call.run is None:
         return
     run = call.run

@@ -2,116 +2,121 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
+import contextlib
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from opentelemetry import trace
 
-from handoffwatch.errors import ToolFailed
+from handoffwatch.errors import HandoffwatchError, ToolFailed
 from handoffwatch.runtime.drivers import Flow, drive, drive_async
 from handoffwatch.runtime.step import Step
-from handoffwatch.runtime.tool_flows import attempts, concluded, open_call
-from handoffwatch.runtime.wanted_calls import Opened, Wanted
+from handoffwatch.runtime.tool_flows import attempts, concluded, is_watched_already, open_call
+from handoffwatch.runtime.wanted_calls import Begun, Opened, Wanted
+from handoffwatch.tools.control_flow import asks_the_model, is_control_flow
 from handoffwatch.vocabulary import Action, WhenFailed
 
 
-class _Begun(NamedTuple):
-    """A stream that has given its first piece, or has ended without one.
+def watched_pieces(wanted_of: Callable[..., Wanted]) -> Callable[..., Generator[Any, Any, Any]]:
+    """Return a generator function that gives the pieces of a tool, each judged by the tool's success rule.
 
-    Attributes:
-        pieces: What gives the rest.
-        first: The first piece.
-        is_empty: Whether there is none.
-        returned: What a generator without pieces returned.
+    What the caller sends or throws into it goes to the tool.
+
+    Args:
+        wanted_of: Makes the wanted call of positional and keyword arguments.
     """
 
-    pieces: Any
-    first: Any = None
-    is_empty: bool = False
-    returned: Any = None
-
-
-def pieces_of(wanted: Wanted) -> Generator[Any, None, Any]:
-    """Give the pieces of a generator function's stream, each judged by the tool's success rule.
-
-    Raises:
-        ToolFailed: The stream could not be begun, or broke off.
-    """
-    clock = wanted.watch.clock
-    try:
-        opened, begun = drive(_begin(wanted._replace(function=_first_of(wanted.function))), clock)
-        last, returned, step, cause = begun.first, begun.returned, None, None
+    def pieces(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+        wanted = wanted_of(args, kwargs)
+        if is_watched_already(wanted):
+            return (yield from wanted.function(*args, **kwargs))
+        clock = wanted.watch.clock
         try:
-            while not begun.is_empty:
-                step = _refused(opened, last)
-                if step is not None:
-                    break
-                yield last
-                with _running(opened):
-                    last = next(begun.pieces)
-        except StopIteration as end:
-            returned = end.value
-        except GeneratorExit:
-            begun.pieces.close()
-            opened.call.cancelled()
-            raise
-        except Exception as error:  # noqa: BLE001 - classified here; raised from it
-            step, cause = opened.call.broke_off(error), error
-        drive(_end(wanted, opened, last, step, cause), clock)
-        return returned
-    except ToolFailed as failed:
-        if wanted.tool.when_failed is WhenFailed.RAISE:
-            raise
-        yield failed.text
-        return None
+            opened, begun = drive(_begin(wanted._replace(function=_first_of(wanted))), clock)
+            last, returned, step, cause = begun.first, begun.returned, None, None
+            thrown: BaseException | None = None
+            try:
+                while not begun.is_empty and step is None:
+                    try:
+                        sent, thrown = (yield last), None
+                    except GeneratorExit:
+                        raise
+                    except BaseException as error:  # noqa: BLE001 - the caller's own, for the tool
+                        thrown = error
+                    with _running(opened):
+                        last = begun.pieces.send(sent) if thrown is None else begun.pieces.throw(thrown)
+                    step = _refused(opened, last)
+            except StopIteration as end:
+                returned = end.value
+            except BaseException as error:  # noqa: BLE001 - classified or raised again
+                step, cause = _broken(opened, error, thrown), error
+            finally:
+                begun.pieces.close()
+            drive(_end(wanted, opened, last, step, cause), clock)
+            return returned
+        except ToolFailed as failed:
+            if wanted.tool.when_failed is WhenFailed.RAISE:
+                raise
+            yield failed.text
+            return None
+
+    return pieces
 
 
-async def pieces_of_async(wanted: Wanted) -> AsyncIterator[Any]:
-    """Give the pieces of an async generator function's stream, as `pieces_of` does."""
-    clock = wanted.watch.clock
-    try:
-        opened, begun = await drive_async(_begin(wanted._replace(function=_first_of_async(wanted.function))), clock)
-        last, step, cause = begun.first, None, None
+def watched_pieces_async(wanted_of: Callable[..., Wanted]) -> Callable[..., AsyncGenerator[Any, Any]]:
+    """Return an async generator function that does as `watched_pieces`."""
+
+    async def pieces(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+        wanted = wanted_of(args, kwargs)
+        if is_watched_already(wanted):
+            async with contextlib.aclosing(wanted.function(*args, **kwargs)) as inner:
+                async for piece in inner:
+                    yield piece
+            return
+        clock = wanted.watch.clock
         try:
-            while not begun.is_empty:
-                step = _refused(opened, last)
-                if step is not None:
-                    break
-                yield last
-                with _running(opened):
-                    last = await anext(begun.pieces)
-        except StopAsyncIteration:
-            pass
-        except Exception as error:  # noqa: BLE001 - classified here; raised from it
-            step, cause = opened.call.broke_off(error), error
-        except BaseException:
-            opened.call.cancelled()
-            await begun.pieces.aclose()
-            raise
-        await drive_async(_end(wanted, opened, last, step, cause), clock)
-    except ToolFailed as failed:
-        if wanted.tool.when_failed is WhenFailed.RAISE:
-            raise
-        yield failed.text
+            opened, begun = await drive_async(_begin(wanted._replace(function=_first_of_async(wanted))), clock)
+            last, step, cause = begun.first, None, None
+            thrown: BaseException | None = None
+            try:
+                while not begun.is_empty and step is None:
+                    try:
+                        sent, thrown = (yield last), None
+                    except GeneratorExit:
+                        raise
+                    except BaseException as error:  # noqa: BLE001 - the caller's own, for the tool
+                        thrown = error
+                    with _running(opened):
+                        last = await (begun.pieces.asend(sent) if thrown is None else begun.pieces.athrow(thrown))
+                    step = _refused(opened, last)
+            except StopAsyncIteration:
+                pass  # it came to its end
+            except BaseException as error:  # noqa: BLE001 - classified or raised again
+                step, cause = _broken(opened, error, thrown), error
+            finally:
+                await begun.pieces.aclose()
+            await drive_async(_end(wanted, opened, last, step, cause), clock)
+        except ToolFailed as failed:
+            if wanted.tool.when_failed is WhenFailed.RAISE:
+                raise
+            yield failed.text
+
+    return pieces
 
 
-def _begin(wanted: Wanted) -> Flow[tuple[Opened, _Begun]]:
+def _begin(wanted: Wanted) -> Flow[tuple[Opened, Begun]]:
     """Begin a stream: before its first piece an attempt is repeated as any other."""
     opened = yield from open_call(wanted)
-    begun, step, cause = yield from attempts(wanted, opened, told=lambda begun: _told(opened, begun))
+    begun, step, cause = yield from attempts(wanted, opened, told=lambda begun: opened.call.began(begun.failure))
     if step.action is not Action.OK:
         yield from concluded(wanted, opened, None, step, cause)
     return opened, begun
 
 
-def _end(wanted: Wanted, opened: Opened, last: Any, step: Step | None, cause: Exception | None) -> Flow[Any]:
+def _end(wanted: Wanted, opened: Opened, last: Any, step: Step | None, cause: BaseException | None) -> Flow[Any]:
     """End a stream; no step says that it came to its own end. Its last piece is its receipt."""
     return concluded(wanted, opened, last, opened.call.streamed() if step is None else step, cause)
-
-
-def _told(opened: Opened, begun: _Begun) -> Step:
-    return Step(Action.OK) if begun.is_empty else opened.call.began(begun.first)
 
 
 def _refused(opened: Opened, piece: Any) -> Step | None:
@@ -120,26 +125,62 @@ def _refused(opened: Opened, piece: Any) -> Step | None:
     return None if failure is None else opened.call.broke_off(None, failure)
 
 
-def _first_of(function: Callable[..., Any]) -> Callable[..., _Begun]:
-    def begin(*args: Any, **kwargs: Any) -> _Begun:
-        pieces = function(*args, **kwargs)
+def _broken(opened: Opened, error: BaseException, thrown: BaseException | None) -> Step:
+    """Return the end of a call whose stream has raised.
+
+    Raises:
+        BaseException: The same error again, where it is for the program: cancellation, control flow of a framework,
+            an error of a call within it, and what the caller threw into the stream.
+    """
+    call = opened.call
+    if error is thrown or not isinstance(error, Exception):
+        call.cancelled()
+    elif isinstance(error, HandoffwatchError):
+        call.nested(error)
+    elif is_control_flow(error):
+        call.suspended()
+    else:
+        step = call.broke_off(error)
+        if not asks_the_model(error):
+            return step
+    raise error
+
+
+def _first_of(wanted: Wanted) -> Callable[..., Begun]:
+    def begin(*args: Any, **kwargs: Any) -> Begun:
+        pieces = wanted.function(*args, **kwargs)
         try:
-            return _Begun(pieces, next(pieces))
+            first = next(pieces)
         except StopIteration as end:
-            return _Begun(pieces, None, True, end.value)
+            return Begun(pieces, is_empty=True, returned=end.value)
+        failure = _judged(wanted, first)
+        if failure is not None:
+            pieces.close()
+        return Begun(pieces, first, failure)
 
     return begin
 
 
-def _first_of_async(function: Callable[..., Any]) -> Callable[..., Any]:
-    async def begin(*args: Any, **kwargs: Any) -> _Begun:
-        pieces = function(*args, **kwargs)
+def _first_of_async(wanted: Wanted) -> Callable[..., Any]:
+    async def begin(*args: Any, **kwargs: Any) -> Begun:
+        pieces = wanted.function(*args, **kwargs)
         try:
-            return _Begun(pieces, await anext(pieces))
+            first = await anext(pieces)
         except StopAsyncIteration:
-            return _Begun(pieces, None, True)
+            return Begun(pieces, is_empty=True)
+        failure = _judged(wanted, first)
+        if failure is not None:
+            await pieces.aclose()
+        return Begun(pieces, first, failure)
 
     return begin
+
+
+def _judged(wanted: Wanted, first: Any) -> Any:
+    """Return how a first piece failed by the success rule, or None."""
+    call = wanted.watch.current_call()
+    assert call is not None  # the attempt runs within it
+    return call.judge(first)
 
 
 @contextmanager

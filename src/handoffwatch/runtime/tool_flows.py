@@ -48,13 +48,11 @@ _TELL: Final = 'give the model error.text, or let it be returned with when_faile
 
 def call(wanted: Wanted) -> Flow[Any]:
     """Make one logical call; returns what the tool returned, or the fixed text where it failed and is to say so."""
-    outer, run = wanted.watch.current_call(), wanted.watch.current()
-    if outer is not None and outer.is_same_call(wanted.tool, run, wanted.arguments):
-        # an outer layer watches this very call
+    if is_watched_already(wanted):
         return (yield Invoke(wanted.function, wanted.arguments.args, wanted.arguments.kwargs))
     try:
         is_plain = wanted.tool.operation is None
-        opened = Opened(_begun(wanted, run)) if is_plain else (yield from open_call(wanted))
+        opened = Opened(_begun(wanted, wanted.watch.current())) if is_plain else (yield from open_call(wanted))
         value, step, cause = yield from attempts(wanted, opened, told=opened.call.returned)
         if is_plain and step.action is Action.OK:
             return value  # nothing of it is written down
@@ -63,6 +61,12 @@ def call(wanted: Wanted) -> Flow[Any]:
         if wanted.tool.when_failed is WhenFailed.RAISE:
             raise
         return error.text
+
+
+def is_watched_already(wanted: Wanted) -> bool:
+    """Return whether an outer layer watches this very call."""
+    outer = wanted.watch.current_call()
+    return outer is not None and outer.is_same_call(wanted.tool, wanted.watch.current(), wanted.arguments)
 
 
 def open_call(wanted: Wanted) -> Flow[Opened]:
@@ -96,7 +100,7 @@ def open_call(wanted: Wanted) -> Flow[Opened]:
     return opened
 
 
-def concluded(wanted: Wanted, opened: Opened, value: Any, step: Step, cause: Exception | None) -> Flow[Any]:
+def concluded(wanted: Wanted, opened: Opened, value: Any, step: Step, cause: BaseException | None) -> Flow[Any]:
     """Return the value of a call that worked, with its receipt written.
 
     Raises:

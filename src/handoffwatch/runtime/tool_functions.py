@@ -61,7 +61,7 @@ def watched(watch: Watch, tool: Tool, function: F) -> F:
     """
     from handoffwatch.runtime.call_arguments import CallArguments, Parameters
     from handoffwatch.runtime.drivers import drive, drive_async
-    from handoffwatch.runtime.streams import pieces_of, pieces_of_async
+    from handoffwatch.runtime.streams import watched_pieces, watched_pieces_async
     from handoffwatch.runtime.tool_flows import call
     from handoffwatch.runtime.wanted_calls import Wanted
 
@@ -75,22 +75,9 @@ def watched(watch: Watch, tool: Tool, function: F) -> F:
         return Wanted(watch, tool, function, CallArguments(args, kwargs, parameters))
 
     if _is(inspect.isasyncgenfunction, function):
-
-        @functools.wraps(function)
-        async def streamed_async(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
-            pieces = pieces_of_async(wanted(args, kwargs))
-            async with contextlib.aclosing(pieces):  # type: ignore[type-var]
-                async for piece in pieces:
-                    yield piece
-
-        return streamed_async  # type: ignore[return-value]
+        return functools.wraps(function)(watched_pieces_async(wanted))  # type: ignore[return-value]
     if _is(inspect.isgeneratorfunction, function):
-
-        @functools.wraps(function)
-        def streamed(*args: Any, **kwargs: Any) -> Generator[Any, None, Any]:
-            return (yield from pieces_of(wanted(args, kwargs)))
-
-        return streamed  # type: ignore[return-value]
+        return functools.wraps(function)(watched_pieces(wanted))  # type: ignore[return-value]
     if is_async(function):
 
         @functools.wraps(function)

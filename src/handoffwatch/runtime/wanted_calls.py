@@ -1,4 +1,4 @@
-"""A tool call as it is wanted, and as it was begun."""
+"""A tool call as it is wanted, as it was begun, and how its stream began."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from handoffwatch.runtime.call import Call
     from handoffwatch.runtime.call_arguments import CallArguments
     from handoffwatch.runtime.watch import Watch
+    from handoffwatch.tools.failure import Failure
     from handoffwatch.tools.tool import Tool
 
 
@@ -28,6 +29,24 @@ class Wanted(NamedTuple):
     tool: Tool
     function: Callable[..., Any]
     arguments: CallArguments
+
+
+class Begun(NamedTuple):
+    """A stream that has given its first piece, or has ended without one.
+
+    Attributes:
+        pieces: What gives the rest.
+        first: The first piece.
+        failure: How it failed by the tool's success rule; None when it is good.
+        is_empty: Whether there is none.
+        returned: What a generator without pieces returned.
+    """
+
+    pieces: Any
+    first: Any = None
+    failure: Failure | None = None
+    is_empty: bool = False
+    returned: Any = None
 
 
 class Opened(NamedTuple):
