@@ -25,6 +25,7 @@ from handoffwatch.runtime.step import GO_ON, Step
 from handoffwatch.tools.classification import classify_exception, without_code
 from handoffwatch.tools.client_retries import client_retries
 from handoffwatch.tools.control_flow import asks_the_model, is_control_flow
+from handoffwatch.tools.earlier_requests import sent_before
 from handoffwatch.tools.failure import Failure, text_for_model
 from handoffwatch.tools.quoting import quoted_reason
 from handoffwatch.tools.retry import wait_before_retry_s
@@ -316,8 +317,8 @@ class Call:
     def _detailed(self, failure: Failure, told: object) -> Failure:
         """Return a failure with the tool's own class, and with what it said when it is one that the model may mend."""
         failure = self.tool.overrides.sorted(failure, told)
-        if self.tool.safety is Safety.UNSAFE and client_retries(told):
-            return without_code(self.tool.safety)  # the answer is to the last attempt; nobody knows of those before it
+        if self.tool.safety is Safety.UNSAFE and (client_retries(told) or sent_before(told)):
+            return without_code(self.tool.safety)  # the answer is to the last request; nobody knows of those before it
         if failure.failure_class is not FailureClass.REJECTED:
             return failure
         return replace(failure, detail=quoted_reason(told))
