@@ -362,8 +362,17 @@ _IDENTITY: Final = (
     ),
 )
 
+_BOUNDARY_ADVICE: Final = {
+    "artifact_changed": "send the artefact again, or say the revision that the receiver is to open",
+    "seal_missing": "send the seal of `run.seal` beside the state",
+    "seal_invalid": "seal the handoff again, with a key that the receiver knows",
+    "migration_failed": "mend the migrations of the route, or send the version that its policy wants",
+    "capture_failed": "keep what has no JSON form out of the state, and look after the folder of the snapshots",
+}
+"""What to do about codes for which the state itself is not to blame."""
+
 _BOUNDARY: Final = tuple(
-    _final(code, "boundary", meaning, "mend the export or import function", example)
+    _final(code, "boundary", meaning, _BOUNDARY_ADVICE.get(code, "mend the export or import function"), example)
     for code, meaning, example in (
         ("value_missing", "a required path was lost on the way", "`task.constraints` did not arrive"),
         ("value_added", "a path arrived that was never sent", "a default filled in by the importer"),

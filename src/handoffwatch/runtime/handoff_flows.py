@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from handoffwatch.errors import HandoffBlocked, HandoffDivergence, HandoffHeld, LedgerUnavailable
 from handoffwatch.handoffs.critique import CriticRequest
 from handoffwatch.handoffs.risks import risks_of
+from handoffwatch.reasons import REASONS
 from handoffwatch.runtime.attempts import NOT_GIVEN, Attempt, Carriers, Way
 from handoffwatch.runtime.critics import criticise
 from handoffwatch.runtime.drivers import Flow, Invoke, Wait, Write
@@ -415,7 +416,7 @@ def _blocked(run: Run, step: Step, source: str, target: str) -> HandoffBlocked:
             attempt=decision.attempt,
             stage=first.stage,
             paths=tuple(dict.fromkeys(item.path for item in step.diverged)),
-            hint="mend the export or import function; `handoffwatch snapshots` shows both sides where they are kept",
+            hint=f"{REASONS[first.code].advice}; `handoffwatch snapshots` shows both sides where they are kept",
         )
     return HandoffBlocked(
         f"handoff {source}->{target}: blocked before the receiver's first action{attempts}: {codes}",

@@ -361,7 +361,8 @@ class Watch:
         Args:
             name: The label.
             safety: `safe`, `idempotent` or `unsafe`: what repeating a call may do. It has no default.
-            success: The tool's own rule: True, False, or a failure class.
+            success: The tool's own rule: True, False, or a failure class, also as text; anything else is an error of
+                the rule, and the call failed.
             operation: The kind of operation that a call opens; its key and compared fields are arguments.
             attempts_max: The most wire attempts of a call; None takes the setting.
             deadline_s: The longest a call may take in all; None takes the setting.
@@ -406,7 +407,7 @@ class Watch:
             operation,
             limit_s,
             member(where, "when_failed", when_failed, WhenFailed),
-            Overrides(statuses or {}, errors or {}),
+            Overrides(statuses or {}, errors or {}, where),
         )
         refuse_async_rule(name, success)
         if operation is None:

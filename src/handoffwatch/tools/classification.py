@@ -191,4 +191,5 @@ def _connection_code(error: BaseException, names: set[str]) -> ToolCode:
 def _cause(error: BaseException | None) -> BaseException | None:
     if error is None:
         return None
+    # Only the label is read there: clients raise their errors from none, in the handler of what TLS or DNS said.
     return error.__context__ if error.__cause__ is None else error.__cause__

@@ -56,7 +56,8 @@ def retry_after_of(holder: object) -> str | None:
 
 def classes_of(error: BaseException) -> set[tuple[str, str]]:
     """Return the classes of an error, each by its package and its name."""
-    return {(each.__module__.partition(".")[0], each.__name__) for each in type(error).__mro__}
+    modules = {each: attribute_of(each, "__module__") for each in type(error).__mro__}
+    return {(name.partition(".")[0], each.__name__) for each, name in modules.items() if isinstance(name, str)}
 
 
 def names_of(error: BaseException) -> set[str]:

@@ -10,6 +10,12 @@ from handoffwatch.errors import RegistrationError
 from handoffwatch.tools.failure import Failure
 from handoffwatch.vocabulary import FailureClass, ToolCode
 
+_FAILING_MIN: Final = 300
+"""The lowest HTTP status that says a call did not work."""
+
+_STATUSES: Final = 'statuses={409: "retryable"}'
+_ERRORS: Final = 'errors={OutOfStock: "rejected"}'
+
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
@@ -18,29 +24,37 @@ class Overrides:
     Attributes:
         statuses: By HTTP status, 300 to 599, or what a service gives beyond.
         errors: By class of exception; the nearest class of an exception counts.
+        where: What an error says of whose they are.
 
     Raises:
-        RegistrationError: A status is no whole number, an error no class of exceptions, or a class of failures unknown.
+        RegistrationError: A status is no whole number or says that a call worked, an error is no class of exceptions,
+            or a class of failures is unknown.
     """
 
     statuses: Mapping[int, FailureClass | str]
     errors: Mapping[type[Exception], FailureClass | str]
+    where: str = "tool"
 
     def __post_init__(self) -> None:
         for status in self.statuses:
             if type(status) is not int:
                 raise RegistrationError(
-                    f"tool: statuses: must be whole numbers, got {type(status).__name__}",
-                    hint='statuses={409: "retryable"}',
+                    f"{self.where}: statuses: must be whole numbers, got {type(status).__name__}", hint=_STATUSES
+                )
+            if status < _FAILING_MIN:
+                raise RegistrationError(
+                    f"{self.where}: statuses: must be {_FAILING_MIN} or more, got {status}",
+                    hint="write a rule for answers that say they are good and are not: success=lambda value: …",
                 )
         for kind in self.errors:
             if not (isinstance(kind, type) and issubclass(kind, Exception)):
                 raise RegistrationError(
-                    "tool: errors: must be classes of exceptions, got something else",
-                    hint='errors={OutOfStock: "rejected"}',
+                    f"{self.where}: errors: must be classes of exceptions, got {type(kind).__name__}", hint=_ERRORS
                 )
-        object.__setattr__(self, "statuses", {status: _class(given) for status, given in self.statuses.items()})
-        object.__setattr__(self, "errors", {kind: _class(given) for kind, given in self.errors.items()})
+        statuses = {status: _class(self.where, given, _STATUSES) for status, given in self.statuses.items()}
+        errors = {kind: _class(self.where, given, _ERRORS) for kind, given in self.errors.items()}
+        object.__setattr__(self, "statuses", statuses)
+        object.__setattr__(self, "errors", errors)
 
     def sorted(self, failure: Failure, told: object) -> Failure:
         """Return a failure with the class that the tool gives it.
@@ -62,13 +76,12 @@ class Overrides:
         return {(code, failure_class) for code, _ in declared for failure_class in classes}
 
 
-def _class(given: object) -> FailureClass:
+def _class(where: str, given: object, hint: str) -> FailureClass:
     try:
         return FailureClass(str(given))
     except ValueError:
         raise RegistrationError(
-            f"tool: class: must be one of {', '.join(FailureClass)}, got {type(given).__name__}",
-            hint='statuses={409: "retryable"}',
+            f"{where}: class: must be one of {', '.join(FailureClass)}, got {type(given).__name__}", hint=hint
         ) from None
 
 

@@ -30,6 +30,7 @@ _GRPC: Final = {
 _THROTTLED: Final = frozenset(
     {
         "BandwidthLimitExceeded",
+        "EC2ThrottledException",
         "LimitExceededException",
         "PriorRequestNotComplete",
         "ProvisionedThroughputExceededException",

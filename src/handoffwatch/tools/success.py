@@ -17,12 +17,13 @@ from handoffwatch.vocabulary import FailureClass, Safety, ToolCode
 
 TEXT_CHARACTERS_MAX: Final = 65_536
 """The longest text of a result that is read as JSON; a longer one is an answer."""
+_CLASSES: Final = frozenset(map(str, FailureClass))
 _BLOCKS_MAX: Final = 20
 _STATUS_NAMES: Final = ("status", "status_code", "statusCode", "code")
 _STATUS_LINE: Final = re.compile(r"([45][0-9]{2}) ([A-Za-z][A-Za-z '-]{1,40})")
 _PHRASES: Final = {status.value: status.phrase.lower() for status in HTTPStatus}
 
-SuccessRule = Callable[[object], "bool | FailureClass"]
+SuccessRule = Callable[[object], "bool | FailureClass | str"]
 """A tool's own rule: True succeeds, False fails with the default class, a failure class fails with that class."""
 
 
@@ -33,13 +34,13 @@ def judge_result(value: object, safety: Safety, rule: SuccessRule | None, *, now
     says so itself fails (isError or is_error true; ok or success false; status error; nothing but an error; an
     errors list). Everything else succeeds: an empty list, 0, False and an empty text are answers.
 
+    Raises:
+        TypeError: The rule answered with neither True, False nor a failure class: nothing is guessed of it.
+
     Source: DESIGN section 3 rule 2.
     """
     if rule is not None:
-        verdict = rule(value)
-        if isinstance(verdict, FailureClass):
-            return Failure(verdict, ToolCode.RESULT, _status_of_class(verdict))
-        return None if verdict else _refused(safety)
+        return _of_rule(rule(value), safety)
     status = status_of(value) if type(value) is not dict and hasattr(value, "headers") else None
     if status is not None:
         return classify_status(status, safety, retry_after=retry_after_of(value), now_s=now_s)
@@ -48,6 +49,15 @@ def judge_result(value: object, safety: Safety, rule: SuccessRule | None, *, now
             status = _status_in(said)
             return _refused(safety) if status is None else classify_status(status, safety, now_s=now_s)
     return None
+
+
+def _of_rule(verdict: object, safety: Safety) -> Failure | None:
+    if isinstance(verdict, bool):
+        return None if verdict else _refused(safety)
+    if isinstance(verdict, str) and verdict in _CLASSES:
+        failure_class = FailureClass(verdict)
+        return Failure(failure_class, ToolCode.RESULT, _status_of_class(failure_class))
+    raise TypeError(f"a success rule must say True, False or a failure class, got {type(verdict).__name__}")
 
 
 def _texts(value: object) -> Iterator[str]:

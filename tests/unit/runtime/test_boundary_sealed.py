@@ -15,6 +15,7 @@ from handoffwatch import Action, Contract, HandoffBlocked, HandoffDivergence, Re
 from handoffwatch.boundary.migrations import Migrations
 from handoffwatch.boundary.policy import BoundaryPolicy
 from handoffwatch.boundary.seal_keys import SealKey
+from handoffwatch.reasons import REASONS
 from support.flows import ROUTE, FlowDesk, Plan, bad_plan, plan
 from support.telemetry import attributes, counted, ids
 
@@ -107,6 +108,8 @@ def test_handoff_stops_when_its_seal_cannot_be_trusted(tamper: Any, code: str) -
     assert stopped.value.decision is not None
     assert stopped.value.decision.reasons == [code]
     assert receiver.received == []
+    assert stopped.value.hint.startswith(REASONS[code].advice)
+    assert "export" not in stopped.value.hint
 
 
 def test_seal_expires() -> None:

@@ -56,7 +56,9 @@ def test_class_is_the_tools_own_where_it_has_one(
 @pytest.mark.parametrize(
     ("wrong", "what"),
     [
-        ({"statuses": {"409": "fatal"}}, "statuses: must be whole numbers, got str"),
+        ({"statuses": {"409": "fatal"}}, "tool find: statuses: must be whole numbers, got str"),
+        ({"statuses": {True: "fatal"}}, "tool find: statuses: must be whole numbers, got bool"),
+        ({"statuses": {200: "fatal"}}, "tool find: statuses: must be 300 or more, got 200"),
         ({"statuses": {409: "again"}}, "class: must be one of retryable, fatal, rejected, ambiguous"),
         ({"errors": {"OutOfStock": "fatal"}}, "errors: must be classes of exceptions"),
         ({"errors": {KeyboardInterrupt: "fatal"}}, "errors: must be classes of exceptions"),

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from mcp.shared.exceptions import MCPError
 
 from handoffwatch.tools.classification import classify_exception, declared_codes
+from handoffwatch.tools.control_flow import is_control_flow
 from handoffwatch.tools.statuses import classify_status
 from handoffwatch.vocabulary import FailureClass, Safety, ToolCode
 
@@ -167,6 +168,25 @@ def test_mcp_error_is_sorted_by_its_code(code: int, failure_class: str | None, l
             UNANSWERED[safety] if failure_class is None else uncoded if failure_class == "uncoded" else failure_class
         )
         assert (found.failure_class, found.code) == (wanted, label)
+
+
+def test_every_code_that_the_sdk_of_aws_takes_for_a_throttle_is_one() -> None:
+    """Its own list, as it is installed."""
+    from botocore.retries.standard import ThrottledRetryableChecker
+
+    for code in ThrottledRetryableChecker._THROTTLED_ERROR_CODES:
+        error = botocore.exceptions.ClientError(
+            {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": 400}}, "Order"
+        )
+        assert classify_exception(error, Safety.UNSAFE).failure_class is FailureClass.RETRYABLE, code
+
+
+@pytest.mark.parametrize("module", [None, 7, property(lambda _: "grpc")], ids=repr)
+def test_error_whose_class_has_no_named_module_is_sorted(module: object) -> None:
+    """It says nothing, and nothing is raised; frameworks are asked about it too."""
+    kind = type("Odd", (Exception,), {"__module__": module})
+    assert classify_exception(kind(), Safety.SAFE).code is ToolCode.EXCEPTION
+    assert not is_control_flow(kind())
 
 
 def test_codes_of_other_packages_are_left_alone() -> None:

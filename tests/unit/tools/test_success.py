@@ -9,11 +9,14 @@ from types import MappingProxyType
 import httpx
 import pytest
 
+from handoffwatch import ToolDown
 from handoffwatch.tools.failure import Failure, text_for_model
 from handoffwatch.tools.guard import refusal_reason
 from handoffwatch.tools.statuses import classify_status
 from handoffwatch.tools.success import judge_result, says_it_failed
 from handoffwatch.vocabulary import FailureClass, GuardReason, Safety, ToolCode, ToolsNeed
+from support.telemetry import counted
+from support.watched import new_watched
 
 REFUSED = Failure(FailureClass.REJECTED, ToolCode.RESULT, "a refusal")
 UNCLEAR = Failure(FailureClass.AMBIGUOUS, ToolCode.RESULT, "an error")
@@ -131,6 +134,27 @@ def test_judge_result_obeys_the_tools_own_rule_when_there_is_one(
 ) -> None:
     """BR-048: the rule overrules the default in both directions, and may name the class."""
     assert judge_result(value, safety, rule) == expected
+
+
+@pytest.mark.parametrize("failure_class", list(FailureClass))
+def test_rule_may_name_a_class_as_text(failure_class: FailureClass) -> None:
+    """A text is no success because it is true: it is the class that it names."""
+    failure = judge_result({}, Safety.SAFE, lambda _: str(failure_class))
+    assert failure is not None
+    assert failure.failure_class is failure_class
+
+
+@pytest.mark.parametrize("verdict", [None, 1, 0, "", "ok", "Fatal", [], [1], {}, object()], ids=repr)
+def test_rule_that_says_neither_true_nor_false_nor_a_class_is_wrong(verdict: object) -> None:
+    """Nothing is guessed of it; its call counts the fault and fails."""
+    with pytest.raises(TypeError, match="must say True, False or a failure class"):
+        judge_result({}, Safety.SAFE, lambda _: verdict)  # type: ignore[arg-type, return-value]
+    watched = new_watched()
+    find = watched.watch.tool("find", safety="safe", success=lambda _: verdict)(lambda: "data")  # type: ignore[arg-type, return-value]
+    with watched.watch.run("refunds"), pytest.raises(ToolDown):
+        find()
+    faults = counted(watched.watch.registry, "internal_errors_total")
+    assert faults['internal_errors_total{component="tools"}'] == 1
 
 
 def test_judge_result_hands_the_value_to_the_rule_when_it_decides() -> None:
