@@ -52,7 +52,7 @@ def test_order_is_sent_once_when_its_answer_is_lost(
     with pytest.raises(NeedsHuman) as caught:
         wire_tool(watch, "order", client, "unsafe", attempts_max=5)(script)
 
-    assert str(caught.value) == "tool order: the call may have happened: a person must look"
+    assert caught.value.message == "tool order: the call may have happened: a person must look"
     assert isinstance(caught.value.__cause__, Exception)
     assert server.reached(script.call_id) == len(server.seen(script.call_id)) == script.attempts == 1
     assert time.waits_s == []
@@ -177,7 +177,7 @@ def test_tool_makes_five_real_attempts_when_five_are_set_and_all_fail(
     with pytest.raises(ToolDown) as caught:
         wire_tool(watch, "find", client, "safe", attempts_max=5)(script)
 
-    assert str(caught.value) == "tool find: the call failed"
+    assert caught.value.message == "tool find: the call failed"
     assert script.attempts == 5
     assert len(server.seen(script.call_id)) == (0 if act.fault is Fault.REFUSED else 5)
     assert sum(counted(watch.registry, "tool_attempts_total").values()) == 5

@@ -104,7 +104,7 @@ def test_tool_makes_as_many_real_calls_as_it_says_when_it_always_fails(decorated
     with _run(watched), pytest.raises(ToolDown) as caught:
         find()
 
-    assert str(caught.value) == "tool find: the call failed"
+    assert caught.value.message == "tool find: the call failed"
     assert caught.value.text == "TOOL_FAILED: find returned 503. Do not guess. Tell the user this lookup failed."
     assert len(list(left)) == 1
     assert watched.time.waits_s == [1.0, 2.0, 4.0, 8.0]
