@@ -366,8 +366,9 @@ class Watch:
             operation: The kind of operation that a call opens; its key and compared fields are arguments.
             attempts_max: The most wire attempts of a call; None takes the setting.
             deadline_s: The longest a call may take in all; None takes the setting.
-            limit_s: The longest one wire attempt may take; a plain function then runs in a thread of its own. Work that
-                goes on after it is left running: for an unsafe tool nobody knows then whether it happens.
+            limit_s: The longest one wire attempt may take, of a generator its first piece alone: what comes after it
+                has no limit. A plain function, and a generator up to its first piece, then runs in a thread of its own.
+                Work that goes on after it is left running: for an unsafe tool nobody knows then whether it happens.
             statuses: By HTTP status the failure class that it has here: `retryable`, `fatal`, `rejected`, `ambiguous`.
             errors: By class of exception the failure class that it has here.
             when_failed: `raise`, or `text` to return the fixed text for the model instead.
