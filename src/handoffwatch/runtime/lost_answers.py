@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Any, Final
 
 from handoffwatch.errors import LedgerUnavailable, ToolConfirmed
@@ -12,9 +11,10 @@ from handoffwatch.outcomes.intent import Intent
 from handoffwatch.outcomes.receipt import Receipt, receipt_of
 from handoffwatch.outcomes.verification import ReadBack
 from handoffwatch.runtime.call import Call
-from handoffwatch.runtime.drivers import Flow, LeftRunning, Wait, Write, leave
+from handoffwatch.runtime.drivers import Flow, LeftRunning, Wait, Write
 from handoffwatch.runtime.handoff_flows import store
 from handoffwatch.runtime.step import Step
+from handoffwatch.runtime.stream_closing import close_late
 from handoffwatch.runtime.wanted_calls import Begun, Opened, Wanted
 from handoffwatch.threads import DaemonThreads, ThreadsExhausted
 from handoffwatch.tools.failure import confirmed_text
@@ -30,6 +30,7 @@ from handoffwatch.vocabulary import (
 
 if TYPE_CHECKING:
     from handoffwatch.outcomes.kind import OperationKind
+    from handoffwatch.runtime.run import Run
     from handoffwatch.runtime.watch import Watch
 
 LATE_MAX: Final = 64
@@ -125,43 +126,38 @@ def _receipt(watch: Watch, kind: OperationKind, value: Any) -> Receipt | None:
         return None
 
 
-def _close(watch: Watch, begun: Begun) -> None:
-    try:
-        if isinstance(begun.pieces, AsyncGenerator):
-            leave(asyncio.ensure_future(begun.pieces.aclose()))
-        else:
-            begun.pieces.close()
-    except Exception as error:  # noqa: BLE001 - the tool's own clean-up may raise, and nobody waits for it
-        watch.recorder.emit(InternalErrorCaught(Component.RUNTIME, type(error).__name__))
-
-
 def ended_late(watch: Watch, opened: Opened, done: Any) -> None:
     """Record how the work ended that a time-out had left running, against its call, its operation and its case."""
     call = opened.call
     is_cancelled = done.cancelled()
     error = None if is_cancelled else done.exception()
     value = done.result() if error is None and not is_cancelled else None
-    if isinstance(value, Begun):
-        _close(watch, value)  # nobody reads the rest
-        value = value.first
+    begun = value if isinstance(value, Begun) else None
+    if begun is not None:
+        value = begun.first
     if is_cancelled or isinstance(error, asyncio.CancelledError):
         outcome = ToolOutcome.CANCELLED
     else:
-        is_ok = error is None and call.judge(value) is None
+        is_ok = error is None and (call.judge(value) if begun is None else begun.failure) is None
         outcome = ToolOutcome.OK if is_ok else ToolOutcome.FAILED
     call.ended_late(outcome)
     receipt = None
     if outcome is ToolOutcome.OK and opened.kind is not None:
         receipt = _receipt(watch, opened.kind, value)
-    if call.run is None:
-        return
-    run = call.run
+    if call.run is not None:
+        _note_late_end(call.run, opened, outcome, receipt)
+    if begun is not None:
+        close_late(watch, begun.pieces)  # nobody reads the rest
+
+
+def _note_late_end(run: Run, opened: Opened, outcome: ToolOutcome, receipt: Receipt | None) -> None:
+    """Write a late end down in a thread of its own: it may come in an event loop."""
 
     def write() -> None:
         try:
             if outcome is ToolOutcome.OK and opened.operation_id is not None:
-                watch.ledger.record_receipt(opened.operation_id, outcome, receipt)
-            run.note_late_end(call)
+                run.watch.ledger.record_receipt(opened.operation_id, outcome, receipt)
+            run.note_late_end(opened.call)
         except Exception as error:  # noqa: BLE001 - nobody waits for it: a recorder fails open
             run.recording_failed(error)
 

@@ -12,6 +12,7 @@ from opentelemetry import trace
 from handoffwatch.errors import HandoffwatchError, ToolFailed
 from handoffwatch.runtime.drivers import Flow, drive, drive_async
 from handoffwatch.runtime.step import Step
+from handoffwatch.runtime.stream_closing import clean_up, clean_up_after
 from handoffwatch.runtime.tool_flows import attempts, concluded, is_watched_already, open_call
 from handoffwatch.runtime.wanted_calls import Begun, Opened, Wanted
 from handoffwatch.tools.control_flow import asks_the_model, is_control_flow
@@ -32,10 +33,10 @@ def watched_pieces(wanted_of: Callable[..., Wanted]) -> Callable[..., Generator[
         if is_watched_already(wanted):
             return (yield from wanted.function(*args, **kwargs))
         clock = wanted.watch.clock
+        thrown: BaseException | None = None
         try:
             opened, begun = drive(_begin(wanted._replace(function=_first_of(wanted))), clock)
             last, returned, step, cause = begun.first, begun.returned, None, None
-            thrown: BaseException | None = None
             try:
                 while not begun.is_empty and step is None:
                     try:
@@ -52,11 +53,12 @@ def watched_pieces(wanted_of: Callable[..., Wanted]) -> Callable[..., Generator[
             except BaseException as error:  # noqa: BLE001 - classified or raised again
                 step, cause = _broken(opened, error, thrown), error
             finally:
-                begun.pieces.close()
+                with clean_up_after(opened, step):
+                    begun.pieces.close()
             drive(_end(wanted, opened, last, step, cause), clock)
             return returned
         except ToolFailed as failed:
-            if wanted.tool.when_failed is WhenFailed.RAISE:
+            if failed is thrown or wanted.tool.when_failed is WhenFailed.RAISE:
                 raise
             yield failed.text
             return None
@@ -71,14 +73,23 @@ def watched_pieces_async(wanted_of: Callable[..., Wanted]) -> Callable[..., Asyn
         wanted = wanted_of(args, kwargs)
         if is_watched_already(wanted):
             async with contextlib.aclosing(wanted.function(*args, **kwargs)) as inner:
-                async for piece in inner:
-                    yield piece
-            return
+                answer = anext(inner)
+                while True:
+                    try:
+                        piece = await answer
+                    except StopAsyncIteration:
+                        return
+                    try:
+                        answer = inner.asend((yield piece))
+                    except GeneratorExit:
+                        raise
+                    except BaseException as error:  # noqa: BLE001 - the caller's own, for the tool
+                        answer = inner.athrow(error)
         clock = wanted.watch.clock
+        thrown: BaseException | None = None
         try:
             opened, begun = await drive_async(_begin(wanted._replace(function=_first_of_async(wanted))), clock)
             last, step, cause = begun.first, None, None
-            thrown: BaseException | None = None
             try:
                 while not begun.is_empty and step is None:
                     try:
@@ -95,10 +106,11 @@ def watched_pieces_async(wanted_of: Callable[..., Wanted]) -> Callable[..., Asyn
             except BaseException as error:  # noqa: BLE001 - classified or raised again
                 step, cause = _broken(opened, error, thrown), error
             finally:
-                await begun.pieces.aclose()
+                with clean_up_after(opened, step):
+                    await begun.pieces.aclose()
             await drive_async(_end(wanted, opened, last, step, cause), clock)
         except ToolFailed as failed:
-            if wanted.tool.when_failed is WhenFailed.RAISE:
+            if failed is thrown or wanted.tool.when_failed is WhenFailed.RAISE:
                 raise
             yield failed.text
 
@@ -155,7 +167,8 @@ def _first_of(wanted: Wanted) -> Callable[..., Begun]:
             return Begun(pieces, is_empty=True, returned=end.value)
         failure = _judged(wanted, first)
         if failure is not None:
-            pieces.close()
+            with clean_up(wanted.watch):
+                pieces.close()
         return Begun(pieces, first, failure)
 
     return begin
@@ -170,7 +183,8 @@ def _first_of_async(wanted: Wanted) -> Callable[..., Any]:
             return Begun(pieces, is_empty=True)
         failure = _judged(wanted, first)
         if failure is not None:
-            await pieces.aclose()
+            with clean_up(wanted.watch):
+                await pieces.aclose()
         return Begun(pieces, first, failure)
 
     return begin
