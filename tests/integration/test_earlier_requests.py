@@ -71,7 +71,7 @@ def server() -> Iterator[Redirecting]:
             self.send_header("Content-Length", "0")
             self.end_headers()
 
-        do_GET = do_POST
+        do_GET = do_PUT = do_POST
 
         def log_message(self, *_: Any) -> None:
             """Say nothing."""
@@ -213,7 +213,22 @@ def _retrying_botocore(url: str) -> None:
     client.send_message(QueueUrl=f"{url}/1/q", MessageBody="x")
 
 
-RETRYING = [_retrying_requests, _retrying_urllib3, _retrying_openai, _retrying_anthropic, _retrying_botocore]
+def _retrying_aiohttp(url: str) -> None:
+    async def main() -> None:
+        async with aiohttp.ClientSession() as session:
+            await session.put(url, data={"a": "1"})
+
+    asyncio.run(main())
+
+
+RETRYING = [
+    _retrying_aiohttp,
+    _retrying_requests,
+    _retrying_urllib3,
+    _retrying_openai,
+    _retrying_anthropic,
+    _retrying_botocore,
+]
 
 
 @pytest.mark.parametrize("post", RETRYING, ids=lambda post: post.__name__.removeprefix("_retrying_"))

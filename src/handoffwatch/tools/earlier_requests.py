@@ -11,6 +11,8 @@ from handoffwatch.tools.foreign import attribute_of, names_of
 _CAUSES_MAX: Final = 8
 _NEVER_SENT: Final = frozenset({"NewConnectionError", "ConnectTimeoutError"})
 """Errors in urllib3's history of attempts that reached nobody."""
+_REPEATED: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
+"""Methods whose requests aiohttp sends twice. Source: RFC 9110, 9.2.2."""
 
 
 def sent_before(told: object) -> bool:
@@ -66,6 +68,12 @@ def _is_repeated(local: Any) -> bool:
     return type(retries) is int and retries > 0
 
 
+def _is_second_try(local: Any) -> bool:
+    """Return whether aiohttp has sent a request again whose connection was dropped, of which it tells nobody."""
+    may_repeat = attribute_of(local.get("self"), "_retry_connection") is True
+    return may_repeat and local.get("method") in _REPEATED and local.get("retry_persistent_connection") is False
+
+
 def _is_later_attempt(local: Any) -> bool:
     attempts = local.get("attempts")
     return type(attempts) is int and attempts > 1
@@ -81,7 +89,10 @@ _TELLING: Final[dict[str, tuple[tuple[str, ...], Callable[[Any], bool]]]] = {
     "resolve_redirects": (("requests.",), _always),
     "http_error_302": (("urllib.request",), _always),
     "_send_handling_redirects": (("httpx.",), _has_history),
-    "_request": (("aiohttp.client", "openai.", "anthropic."), lambda local: _has_history(local) or _is_repeated(local)),
+    "_request": (
+        ("aiohttp.client", "openai.", "anthropic."),
+        lambda local: _has_history(local) or _is_repeated(local) or _is_second_try(local),
+    ),
     "request": (("openai.", "anthropic."), _is_repeated),
     "_send_request": (("botocore.endpoint",), _is_later_attempt),
     "urlopen": (("urllib3.connectionpool",), _reached_somebody),
